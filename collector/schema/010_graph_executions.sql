@@ -1,0 +1,66 @@
+-- One row for each graph execution, as the contract has it. A column is the attribute's name with
+-- underscores for dots. NULL, '' and [] mean "not recorded".
+-- Partitioned and expired by arrival: a host with an odd clock, or a trace of 2022, makes no partitions of its own.
+CREATE TABLE IF NOT EXISTS graph_executions
+(
+    service_instance_id LowCardinality(String),
+    started_at DateTime64(9, 'UTC') CODEC(Delta, ZSTD),
+    duration_ns Int64 CODEC(T64, ZSTD),
+    received_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD),
+    trace_id FixedString(16) CODEC(ZSTD),
+    span_id FixedString(8) CODEC(ZSTD),
+
+    service_name LowCardinality(String),
+    host_name LowCardinality(String),
+    engine_name LowCardinality(String),
+    engine_version LowCardinality(String),
+    engine_package LowCardinality(String),
+    engine_recipe LowCardinality(String),
+    engine_tensor_parallel Nullable(Int64),
+    gpu_ids Array(LowCardinality(String)),
+    engine_attributes Map(LowCardinality(String), String),
+
+    graph_name LowCardinality(String),
+    graph_kind LowCardinality(String),
+    graph_purpose LowCardinality(String),
+    graph_sequence Int64 CODEC(Delta, ZSTD),
+    graph_gpu_time_ns Int64 CODEC(T64, ZSTD),
+    graph_wall_time_ns Int64 CODEC(T64, ZSTD),
+    graph_gpu_start_offset_ns Nullable(Int64) CODEC(T64, ZSTD),
+    graph_gpu_time_source LowCardinality(String),
+    graph_queue_depth Nullable(Int64) CODEC(T64, ZSTD),
+    graph_after_idle Bool,
+    graph_completion_feedback Bool,
+    graph_completion_feedback_reason LowCardinality(String),
+
+    batch_lanes Nullable(Int64) CODEC(T64, ZSTD),
+    batch_tokens_drafted Nullable(Int64) CODEC(T64, ZSTD),
+    batch_tokens_accepted Nullable(Int64) CODEC(T64, ZSTD),
+    batch_tokens_emitted Nullable(Int64) CODEC(T64, ZSTD),
+    batch_verification_budget Nullable(Int64) CODEC(T64, ZSTD),
+
+    scheduler_cost_model LowCardinality(String),
+    scheduler_estimate_ns Nullable(Int64) CODEC(T64, ZSTD),
+    scheduler_estimate_gpu_ns Nullable(Int64) CODEC(T64, ZSTD),
+    scheduler_estimate_handoff_ns Nullable(Int64) CODEC(T64, ZSTD),
+    scheduler_expected_tokens Nullable(Float64) CODEC(ZSTD),
+    scheduler_candidate_graphs Array(LowCardinality(String)),
+    scheduler_candidate_estimates_ns Array(Int64) CODEC(ZSTD),
+    scheduler_candidate_expected_tokens Array(Float64) CODEC(ZSTD),
+
+    cell_id LowCardinality(String),
+    cell_arm LowCardinality(String),
+    cell_position Nullable(Int64) CODEC(T64, ZSTD),
+    cell_concurrency Nullable(Int64) CODEC(T64, ZSTD),
+
+    -- The benchmark's cell, else the start of its 30 s window in Unix seconds. Unique within one engine instance.
+    cell String ALIAS if(cell_id != '', cell_id, toString(intDiv(toUnixTimestamp64Nano(started_at), 30000000000) * 30)),
+
+    INDEX started_at_minmax started_at TYPE minmax GRANULARITY 1,
+    INDEX cell_id_set cell_id TYPE set(100) GRANULARITY 1
+)
+ENGINE = MergeTree
+PARTITION BY toYYYYMMDD(received_at)
+ORDER BY (service_instance_id, started_at)
+TTL toDateTime(received_at) + INTERVAL 30 DAY
+SETTINGS non_replicated_deduplication_window = 10000

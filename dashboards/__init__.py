@@ -1,0 +1,1 @@
+"""Live Streamlit pages over the queries."""
