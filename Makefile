@@ -1,0 +1,54 @@
+# `make up` looks, `make test` checks. Everything lives in .venv; nothing outside it is touched,
+# save that `make test` as root on Debian installs the browser its tests drive.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help up install install-dev test format lint types imports check bench bench-scheduler screenshots clean
+
+help: ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
+
+up: install ## install, then run collector, dashboards and two live engines until Ctrl-C
+	@exec $(BIN)/tachograph up $(ARGS)
+
+install: $(VENV)/installed-service ## install only, into .venv
+
+install-dev: $(VENV)/installed-dev ## install what the tests need as well
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tachograph needs Python 3.11 or newer; name one with make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Making .venv"
+	@$(PYTHON) -m venv $(VENV)
+
+# A stamp newer than pyproject.toml means that nothing has to be installed again.
+$(VENV)/installed-%: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing tachograph[$*] into .venv (the first time takes a minute or two)"
+	@$(BIN)/pip install --disable-pip-version-check --no-warn-script-location -e '.[$*]' $(if $(CI),--quiet,)
+	@touch $@
+
+test: install-dev browser check ## formats, lint, types, import contracts, tests
+	@$(BIN)/pytest $(ARGS)
+
+check: install-dev ## everything of `make test` but the tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: install-dev ## format and mend what can be mended by itself
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+# Debian's Chromium. Anywhere else its tests are skipped, and say so.
+.PHONY: browser
+browser:
+	@if [ ! -x /usr/bin/chromium ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "Installing Chromium for the browser tests"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	fi
+
+clean: ## remove .venv and build products
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,292 @@
+"""The command line: settings, and the wiring of the rooms. What a command does stands in its room's `commands`.
+
+Exit codes: 0 done; 1 a fault of the run (said in one line); 2 a wrong call or setting;
+a room's own codes are named in its exceptions.
+"""
+
+import functools
+import inspect
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+try:
+    import typer
+    from platformdirs import user_data_path
+    from pydantic import AliasChoices, Field, ValidationError
+    from pydantic_settings import BaseSettings, SettingsConfigDict
+    from rich.console import Console
+    from rich.table import Table
+except ImportError as missing:
+    sys.exit(f"tachograph: the command line needs the service extra ({missing}): pip install 'tachograph[service]'")
+
+ENVIRONMENT_PREFIX = "TACHOGRAPH_"
+
+
+class Settings(BaseSettings):
+    """Settings of every command: flags, then `TACHOGRAPH_*` in the environment, then `.env`, then the defaults."""
+
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, env_file=".env", extra="ignore")
+
+    data_dir: Path = Field(user_data_path("tachograph"), description="Where the embedded store and the logs lie.")
+    listen_address: str = Field("127.0.0.1", description="Address that every door listens on.")
+    otlp_grpc_port: int = Field(4317, ge=1, le=65535, description="OTLP over gRPC.")
+    otlp_http_port: int = Field(4318, ge=1, le=65535, description="OTLP over HTTP, /healthz and /metrics.")
+    clickhouse_port: int = Field(8123, ge=1, le=65535, description="The embedded ClickHouse over HTTP, read-only.")
+    dashboard_port: int = Field(8501, ge=1, le=65535, description="The dashboards.")
+    clickhouse_url: str = Field(
+        "", description="A ClickHouse server, http://user:password@host:8123/database; empty is the embedded one."
+    )
+    otlp_endpoint: str = Field(
+        "",
+        validation_alias=AliasChoices("otlp_endpoint", "TACHOGRAPH_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        description="Where simulated and imported executions are sent; empty is the collector's gRPC port here.",
+    )
+
+    def for_readers(self) -> "Settings":
+        """The same, with every URL filled in, for commands that talk to a running collector or store."""
+        return self.model_copy(
+            update={
+                "clickhouse_url": self.clickhouse_url or f"http://127.0.0.1:{self.clickhouse_port}/tachograph",
+                "otlp_endpoint": self.otlp_endpoint or f"http://127.0.0.1:{self.otlp_grpc_port}",
+            }
+        )
+
+
+def settings_from(flags: dict[str, Any]) -> Settings:
+    """Settings with these flags on top.
+
+    Raises:
+        typer.Exit: code 2, after one line for each wrong value, naming the setting.
+    """
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as wrong:
+        for error in wrong.errors():
+            name = str(error["loc"][0]).removeprefix(ENVIRONMENT_PREFIX).upper()
+            fail(f"{ENVIRONMENT_PREFIX}{name} is {error['input']!r}: {error['msg'].lower()}")
+        raise typer.Exit(2) from wrong
+
+
+def fail(line: str) -> None:
+    """Say what is wrong, in one line, on standard error."""
+    typer.echo(f"tachograph: {line}", err=True)
+
+
+def settings_options() -> list[inspect.Parameter]:
+    """One flag for each setting, its default and environment variable shown in the help."""
+    return [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                field.annotation | None,  # type: ignore[operator]
+                typer.Option(
+                    f"--{name.replace('_', '-')}",
+                    help=f"{field.description} [{ENVIRONMENT_PREFIX}{name.upper()}]",
+                    show_default=str(field.default or "none"),
+                    rich_help_panel="Settings (flag, environment or .env)",
+                ),
+            ],
+        )
+        for name, field in Settings.model_fields.items()
+    ]
+
+
+def takes_settings(command: Callable[..., Any], *, reads: bool = True) -> Callable[..., Any]:
+    """A typer command from a room's function: its `settings` parameter becomes one flag for each setting.
+
+    Args:
+        command: A function whose first parameter is `settings`.
+        reads: Whether it talks to a running store, so that it wants every URL filled in.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "settings"]
+    options = settings_options()
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> Any:
+        flags = {option.name: arguments.pop(option.name) for option in options}
+        settings = settings_from(flags)
+        return command(settings.for_readers() if reads else settings, **arguments)
+
+    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    run.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *options]}
+    return run
+
+
+def report_defect(defect: BaseException) -> None:
+    """One line for a fault nobody foresaw; the traceback goes to a file that can be sent in."""
+    with tempfile.NamedTemporaryFile("w", prefix="tachograph-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(defect, file=file)
+    fail(f"unexpected {type(defect).__name__}: {defect}; this is a defect of Tachograph, its details are in {file.name}")
+
+
+class Part(NamedTuple):
+    """One process of `tachograph up`."""
+
+    name: str
+    command: list[str]
+    ready_url: str | None = None
+    """Answers 200 once the part serves; None is ready at once."""
+
+
+def parts_of(settings: Settings) -> list[Part]:
+    """What `tachograph up` runs, in the order of their starting: collector, dashboards, two engines to look at."""
+    here = "127.0.0.1" if settings.listen_address == "0.0.0.0" else settings.listen_address  # noqa: S104
+    engine = ["simulate", "live", "--otlp-endpoint", settings.for_readers().otlp_endpoint]
+    return [
+        Part("collector", ["collect"], f"http://{here}:{settings.otlp_http_port}/healthz"),
+        Part("dashboards", ["dashboard"], f"http://{here}:{settings.dashboard_port}/_stcore/health"),
+        Part("engine-fooled", [*engine, "--cost-model", "exposed_mean", "--host", "demo-fooled"]),
+        Part("engine-corrected", [*engine, "--cost-model", "drained_share", "--host", "demo-corrected"]),
+    ]
+
+
+def taken_ports(settings: Settings) -> list[str]:
+    """One line for each port that something else already listens on."""
+    lines = []
+    for name in ("otlp_grpc_port", "otlp_http_port", "clickhouse_port", "dashboard_port"):
+        if name == "clickhouse_port" and settings.clickhouse_url:
+            continue
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((settings.listen_address, getattr(settings, name)))
+            except OSError as error:
+                setting = f"{ENVIRONMENT_PREFIX}{name.upper()}"
+                lines.append(
+                    f"port {getattr(settings, name)} on {settings.listen_address}: {error.strerror}; set {setting}"
+                )
+    return lines
+
+
+class Supervisor:
+    """Starts the parts, watches them, and ends all of them within `STOP_S` seconds."""
+
+    STOP_S = 3.0
+    READY_S = 60.0
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stopping = threading.Event()
+        self.logs = settings.data_dir / "logs"
+        self.running: list[tuple[Part, subprocess.Popen[bytes]]] = []
+
+    def start(self, part: Part) -> None:
+        """Start one part and wait until it serves.
+
+        Raises:
+            PartFailed: it ended, or did not serve within `READY_S`.
+        """
+        self.logs.mkdir(parents=True, exist_ok=True)
+        set_here = self.settings.model_dump(include=set(Settings.model_fields), exclude={"otlp_endpoint"})
+        environment = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in set_here.items()}
+        with self.log_of(part).open("wb") as log:
+            # A session of its own: Ctrl-C reaches the supervisor alone, which then ends the parts in order.
+            process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", "tachograph", *part.command],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | environment,
+                start_new_session=True,
+            )
+        self.running.append((part, process))
+        deadline = time.monotonic() + self.READY_S
+        while part.ready_url and not self.stopping.is_set() and not answers(part.ready_url):
+            self.check()
+            if time.monotonic() > deadline:
+                raise PartFailed(f"the {part.name} did not serve within {self.READY_S:.0f} s; see {self.log_of(part)}")
+            self.stopping.wait(0.2)
+
+    def check(self) -> None:
+        """Raise `PartFailed` where a part has ended by itself."""
+        for part, process in self.running:
+            if process.poll() is not None:
+                last = self.log_of(part).read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+                raise PartFailed(f"the {part.name} ended ({process.returncode}): {last[0]}; see {self.log_of(part)}")
+
+    def stop(self) -> None:
+        """End every part: asked first, killed after `STOP_S`."""
+        for _, process in reversed(self.running):
+            process.terminate()
+        deadline = time.monotonic() + self.STOP_S
+        for _, process in self.running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def log_of(self, part: Part) -> Path:
+        """Where a part's output goes; begun anew at each start."""
+        return self.logs / f"{part.name}.log"
+
+
+class PartFailed(Exception):
+    """A part of `tachograph up` ended or never served."""
+
+
+def answers(url: str) -> bool:
+    """Whether a URL answers 200 within a second."""
+    try:
+        with urllib.request.urlopen(url, timeout=1) as response:  # noqa: S310
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+def up(settings: Settings) -> None:
+    """Run all of it until Ctrl-C: the collector, the dashboards, and two simulated engines to look at."""
+    console = Console()
+    if taken := taken_ports(settings):
+        raise PartFailed("; ".join(taken))
+    supervisor = Supervisor(settings)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: supervisor.stopping.set())
+    try:
+        for part in parts_of(settings):
+            with console.status(f"starting the {part.name}"):
+                supervisor.start(part)
+            console.print(f"[green]✓[/] {part.name}")
+        console.print(addresses(settings))
+        watch(supervisor, console)
+    finally:
+        with console.status("stopping"):
+            supervisor.stop()
+    console.print("stopped; the data stays in", str(settings.data_dir))
+
+
+def addresses(settings: Settings) -> Table:
+    """What is where, as `tachograph up` prints it."""
+    here = settings.listen_address
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    table.add_row("dashboards", f"http://{here}:{settings.dashboard_port}")
+    table.add_row("OTLP gRPC", f"http://{here}:{settings.otlp_grpc_port}")
+    table.add_row("OTLP HTTP", f"http://{here}:{settings.otlp_http_port}/v1/traces")
+    table.add_row("ClickHouse SQL", settings.for_readers().clickhouse_url)
+    table.add_row("data", str(settings.data_dir))
+    table.add_row("stop", "Ctrl-C")
+    return table
+
+
+def watch(supervisor: Supervisor, console: Console) -> None:
+    """Say each newly stuck cell, once, until asked to stop."""
+    said: set[tuple[str, str]] = set()
+    while not supervisor.stopping.wait(2.0):
+        supervisor.check()
+        for row in newly_stuck(supervisor.settings, said):
+            console.print(row)
