@@ -1,0 +1,59 @@
+-- question: Which cells are stuck in plain decode, since when, and what would the best speculative graph have given?
+-- uses: verdicts, plain_stretches, plain_alternatives
+-- parameter limit: UInt64 = 1000 | At most so many cells, worst first.
+-- column service_instance_id [] | The engine instance.
+-- column cell [] | The cell.
+-- column host_name [] | Host of the engine.
+-- column engine_name [] | Engine.
+-- column engine_package [] | Build under test.
+-- column engine_recipe [] | Configuration under test.
+-- column scheduler_cost_model [] | Cost model of the scheduler.
+-- column cell_arm [] | Arm of the comparison.
+-- column started_at [time] | First submission of the cell.
+-- column ended_at [time] | Last observed completion of the cell.
+-- column plain_fraction [fraction] | Share of ordinary decoding wall time spent in plain decode.
+-- column plain_s [s] | Wall time of ordinary plain decode.
+-- column plain_since [time] | Submission of the first round of the stretch of plain decode that lasted longest within the cell; it may lie before the cell.
+-- column plain_stretch_s [s] | From there to the last observed completion of the stretch.
+-- column tokens_per_s [tokens/s] | Tokens emitted / elapsed time of the cell.
+-- column plain_tokens_per_s [tokens/s] | Mean of expected tokens / measured cost of the plain rounds, weighted by their wall time.
+-- column speculative_tokens_per_s [tokens/s] | The same of the best speculative candidate at those very decisions; empty where its cost was never measured.
+-- column best_speculative_graph [] | The speculative candidate that was best most often.
+-- column gain_percent [%] | What that would have given beyond plain decode; negative where plain decode was right.
+-- column turned_s [s] | Wall time of decisions that inflated estimates turned to a worse graph.
+-- column inflated [] | turned_s is at least inflated_above_s: stuck by the scheduler's own estimates.
+-- example: tachograph query stuck_plain --param from=-1h
+SELECT
+    v.service_instance_id AS service_instance_id,
+    v.cell AS cell,
+    host_name, engine_name, engine_package, engine_recipe, scheduler_cost_model, cell_arm,
+    started_at, ended_at,
+    plain_fraction,
+    plain_s,
+    p.plain_since AS plain_since,
+    p.plain_stretch_s AS plain_stretch_s,
+    tokens_per_s,
+    plain_tokens_per_s,
+    speculative_tokens_per_s,
+    best_speculative_graph,
+    100 * (speculative_tokens_per_s / plain_tokens_per_s - 1) AS gain_percent,
+    turned_s,
+    inflated
+FROM verdicts AS v
+LEFT JOIN
+(
+    SELECT
+        c.service_instance_id AS service_instance_id,
+        c.cell AS cell,
+        plain_since,
+        (toUnixTimestamp64Nano(plain_until) - toUnixTimestamp64Nano(plain_since)) / 1e9 AS plain_stretch_s
+    FROM verdicts AS c
+    INNER JOIN plain_stretches AS s ON s.service_instance_id = c.service_instance_id
+    WHERE c.stuck AND s.plain_since < c.ended_at AND s.plain_until > c.started_at
+    ORDER BY toUnixTimestamp64Nano(least(s.plain_until, c.ended_at)) - toUnixTimestamp64Nano(greatest(s.plain_since, c.started_at)) DESC
+    LIMIT 1 BY service_instance_id, cell
+) AS p ON p.service_instance_id = v.service_instance_id AND p.cell = v.cell
+LEFT JOIN plain_alternatives AS e ON e.service_instance_id = v.service_instance_id AND e.cell = v.cell
+WHERE v.stuck
+ORDER BY plain_fraction DESC, plain_s DESC, service_instance_id, cell
+LIMIT {limit:UInt64}

@@ -1,0 +1,56 @@
+-- question: Which engine instances are there, and when was each last heard of?
+-- uses: selected, engine_graphs
+-- parameter limit: UInt64 = 10000 | At most so many instances, the latest first.
+-- column service_instance_id [] | The engine instance: one run of one process.
+-- column service_name [] | OpenTelemetry service.
+-- column host_name [] | Host.
+-- column engine_name [] | Engine.
+-- column engine_version [] | Version of the engine.
+-- column engine_package [] | Build under test.
+-- column engine_recipe [] | Configuration under test.
+-- column engine_tensor_parallel [GPUs] | Tensor parallelism.
+-- column gpu_ids [] | Its GPUs.
+-- column engine_attributes [] | Everything else it says of itself.
+-- column scheduler_cost_model [] | Cost model of its latest execution that names one.
+-- column graphs [] | Graphs it executed.
+-- column has_speculative [] | It has a speculative graph to choose from.
+-- column first_seen [time] | First submission, by the engine's clock.
+-- column last_seen [time] | Last observed completion, by the engine's clock.
+-- column last_received_at [time] | Last arrival, by the collector's clock.
+-- column executions [executions] | Stored executions.
+-- column cells [cells] | Cells they belong to.
+-- column arms [] | Arms of comparison it took part in.
+-- example: tachograph query engines --format json
+SELECT
+    e.service_instance_id AS service_instance_id,
+    service_name, host_name, engine_name, engine_version, engine_package, engine_recipe, engine_tensor_parallel,
+    gpu_ids, engine_attributes, scheduler_cost_model, graphs,
+    toBool(g.has_speculative) AS has_speculative,
+    first_seen, last_seen, last_received_at, executions, cells, arms
+FROM
+(
+    SELECT
+        service_instance_id,
+        any(service_name) AS service_name,
+        any(host_name) AS host_name,
+        any(engine_name) AS engine_name,
+        any(engine_version) AS engine_version,
+        any(engine_package) AS engine_package,
+        any(engine_recipe) AS engine_recipe,
+        any(engine_tensor_parallel) AS engine_tensor_parallel,
+        any(gpu_ids) AS gpu_ids,
+        any(engine_attributes) AS engine_attributes,
+        argMaxIf(scheduler_cost_model, started_at, scheduler_cost_model != '') AS scheduler_cost_model,
+        arraySort(groupUniqArray(graph_name)) AS graphs,
+        min(started_at) AS first_seen,
+        max(addNanoseconds(started_at, duration_ns)) AS last_seen,
+        max(received_at) AS last_received_at,
+        count() AS executions,
+        uniqExact(cell) AS cells,
+        arraySort(groupUniqArrayIf(cell_arm, cell_arm != '')) AS arms
+    FROM selected
+    GROUP BY service_instance_id
+) AS e
+LEFT JOIN engine_graphs AS g ON g.service_instance_id = e.service_instance_id
+ORDER BY last_seen DESC, service_instance_id
+LIMIT {limit:UInt64}
