@@ -1,0 +1,38 @@
+"""What can be wrong with an import. Each error's text is one line: which file, where, what to do.
+
+EngineHooksError
+└── TraceImportError
+    ├── TraceUnreadableError   the file cannot be opened, is cut off, or is no JSON
+    ├── TraceMalformedError    an event that matters lacks a time or has an impossible one
+    ├── NothingToImportError   a whole trace without one graph launch
+    ├── WrongShiftError        `--shift-to` names no time
+    └── SendError              the collector is away or refused
+"""
+
+from engine_hooks.errors import EngineHooksError
+
+
+class TraceImportError(EngineHooksError):
+    """No trace was imported, or not all of it; the text says which."""
+
+
+class TraceUnreadableError(TraceImportError):
+    """The file cannot be opened, is cut off, is no JSON, or is no trace."""
+
+
+class TraceMalformedError(TraceImportError):
+    """An event that matters lacks a time or has an impossible one."""
+
+
+class NothingToImportError(TraceImportError):
+    """A whole trace without one graph launch whose device operations are in it."""
+
+
+class WrongShiftError(TraceImportError):
+    """`--shift-to` names no time, or one that the trace cannot be moved to."""
+
+    exit_code = 2
+
+
+class SendError(TraceImportError):
+    """The collector is away, or refused executions."""
