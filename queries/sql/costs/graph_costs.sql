@@ -22,6 +22,7 @@
 -- column estimate_to_gpu_time [ratio] | estimate_mean_ns / gpu_time_median_ns.
 -- column idle_gap_s [s] | GPU idle time before its executions, the engine's own idleness left out.
 -- column tokens_per_execution [tokens] | Mean tokens emitted.
+-- table: host_name, engine_package, cell, graph_name, executions, gpu_time_median_ns, gpu_time_p90_ns, wall_time_median_ns, handoff_median_ns, estimate_mean_ns, estimate_to_gpu_time, idle_gap_s
 -- example: tachograph query graph_costs --param host=gpu-node-024 --param by_cell=true
 SELECT
     engine_name,

@@ -11,6 +11,7 @@
 -- column estimate_ns [ns] | What the scheduler charged it.
 -- column expected_tokens [tokens] | What the scheduler expected of it.
 -- column expected_tokens_per_s [tokens/s] | expected_tokens / estimate_ns: what an ordinary choice maximises.
+-- table: cell, graph_sequence, started_at, graph, chosen, estimate_ns, expected_tokens, expected_tokens_per_s
 -- example: tachograph query candidates --param cell=bench-r014 --format csv
 SELECT
     service_instance_id,

@@ -20,6 +20,7 @@
 -- column executions [executions] | Stored executions.
 -- column cells [cells] | Cells they belong to.
 -- column arms [] | Arms of comparison it took part in.
+-- table: host_name, engine_package, service_instance_id, engine_recipe, has_speculative, last_seen, executions, cells, graphs, scheduler_cost_model
 -- example: tachograph query engines --format json
 SELECT
     e.service_instance_id AS service_instance_id,

@@ -24,6 +24,7 @@
 -- column batch_tokens_emitted [tokens] | Tokens emitted.
 -- column scheduler_estimate_ns [ns] | What the scheduler charged the graph.
 -- column scheduler_expected_tokens [tokens] | What it expected of it.
+-- table: cell, graph_sequence, started_at, graph_name, graph_purpose, graph_gpu_time_ns, graph_wall_time_ns, graph_queue_depth, scheduler_estimate_ns, batch_tokens_emitted
 -- example: tachograph query executions --param cell=bench-r014 --format csv
 SELECT
     service_instance_id,

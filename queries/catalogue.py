@@ -1,0 +1,226 @@
+"""The catalogue: every query of `sql/`, read from the heads of its files.
+
+A query is `sql/<topic>/<name>.sql`, one question a file. A part is `sql/parts/<name>.sql`: a common
+table expression that queries and other parts share, so that a verdict is defined once. A head is the
+comment lines that begin the file, one entry a line:
+
+    -- question: TEXT                                  (a query; a part has `part: TEXT`)
+    -- uses: PART, PART                                (optional)
+    -- parameter NAME: TYPE = DEFAULT | MEANING        ('' is the empty string)
+    -- column NAME [UNIT] | MEANING                    (queries only, in the order of the result)
+    -- table: COLUMN, COLUMN                           (queries only: what a terminal shows)
+    -- example: COMMAND                                (queries only)
+
+A query has the parameters of the parts that it uses. Values are bound by the server as `{name:Type}`.
+"""
+
+import difflib
+import functools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from queries.errors import HeadError, UnknownQueryError
+
+SQL_ROOT = Path(__file__).parent / "sql"
+PARTS_FOLDER = "parts"
+
+ENTRY = re.compile(r"-- (?P<kind>question|part|uses|table|example): (?P<text>\S.*)")
+PARAMETER = re.compile(r"-- parameter (?P<name>\w+): (?P<type>\S.*?) = (?P<default>.+?) \| (?P<meaning>\S.*)")
+COLUMN = re.compile(r"-- column (?P<name>\w+) \[(?P<unit>[^\]]*)\] \| (?P<meaning>\S.*)")
+Value = TypeVar("Value")
+
+PLACEHOLDER = re.compile(r"\{(\w+):([^}]+)\}")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One value that the server binds."""
+
+    name: str
+    type: str
+    """ClickHouse type."""
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a result."""
+
+    name: str
+    unit: str
+    """'' for labels and verdicts, `time` for an instant."""
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question, ready to be asked."""
+
+    name: str
+    topic: str
+    question: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Column, ...]
+    table: tuple[str, ...]
+    example: str
+    sql: str
+    """With its parts, values still to be bound."""
+
+
+@dataclass(frozen=True)
+class SqlFile:
+    """One file: its head and its body."""
+
+    path: Path
+    entries: dict[str, str]
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Column, ...]
+    body: str
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        return names_in(self.entries.get("uses", ""))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names of a comma-separated list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def read_file(path: Path) -> SqlFile:
+    """One file, its head parsed.
+
+    Raises:
+        HeadError: an entry that is malformed, unknown, missing or there twice; names file and line.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    head_length = next((number for number, line in enumerate(lines) if not line.startswith("--")), len(lines))
+    entries: dict[str, str] = {}
+    parameters: dict[str, Parameter] = {}
+    columns: dict[str, Column] = {}
+    for number, line in enumerate(lines[:head_length], start=1):
+        read_entry(line.rstrip("\n"), f"{path}:{number}", entries, parameters, columns)
+    file = SqlFile(path, entries, tuple(parameters.values()), tuple(columns.values()), "".join(lines[head_length:]))
+    check_head(file)
+    return file
+
+
+def read_entry(
+    line: str,
+    place: str,
+    entries: dict[str, str],
+    parameters: dict[str, Parameter],
+    columns: dict[str, Column],
+) -> None:
+    """Put one line of a head where it belongs."""
+    if found := PARAMETER.fullmatch(line):
+        default = "" if found["default"] == "''" else found["default"]
+        add(parameters, found["name"], Parameter(found["name"], found["type"], default, found["meaning"]), place)
+    elif found := COLUMN.fullmatch(line):
+        add(columns, found["name"], Column(found["name"], found["unit"], found["meaning"]), place)
+    elif found := ENTRY.fullmatch(line):
+        add(entries, found["kind"], found["text"], place)
+    else:
+        raise HeadError(f"{place}: not an entry of a query's head: {line!r}; docs/queries.md shows the format")
+
+
+def add(entries: dict[str, Value], name: str, value: Value, place: str) -> None:
+    """Add an entry that may stand there once."""
+    if name in entries:
+        raise HeadError(f"{place}: {name} stands there twice")
+    entries[name] = value
+
+
+def check_head(file: SqlFile) -> None:
+    """Refuse a head that lacks an entry, or parameters that the body does not use."""
+    needed = ("part",) if file.path.parent.name == PARTS_FOLDER else ("question", "table", "example")
+    for kind in needed:
+        if kind not in file.entries:
+            raise HeadError(f"{file.path}:1: the head has no `-- {kind}: …`")
+    if "question" in needed and not file.columns:
+        raise HeadError(f"{file.path}:1: the head has no `-- column …`")
+    names = {column.name for column in file.columns}
+    for name in names_in(file.entries.get("table", "")):
+        if name not in names:
+            raise HeadError(f"{file.path}:1: `table` names {name}, which is no column")
+    for parameter in file.parameters:
+        if (parameter.name, parameter.type) not in PLACEHOLDER.findall(file.body):
+            raise HeadError(f"{file.path}:1: the query never uses {{{parameter.name}:{parameter.type}}}")
+
+
+def parts_of(file: SqlFile, parts: dict[str, SqlFile], above: tuple[str, ...] = ()) -> dict[str, SqlFile]:
+    """The parts that a file needs, each after those that it builds on."""
+    needed: dict[str, SqlFile] = {}
+    for name in file.uses:
+        if name not in parts or name in above:
+            raise HeadError(
+                f"{file.path}:1: `uses` names {name}, which is " + ("itself" if name in above else "no part")
+            )
+        needed |= parts_of(parts[name], parts, (*above, name))
+        needed[name] = parts[name]
+    return needed
+
+
+def parameters_of(files: list[SqlFile]) -> tuple[Parameter, ...]:
+    """The parameters of all these files; one name has one meaning."""
+    parameters: dict[str, Parameter] = {}
+    for file in files:
+        for parameter in file.parameters:
+            if parameters.setdefault(parameter.name, parameter) != parameter:
+                raise HeadError(f"{file.path}:1: parameter {parameter.name} differs from the one of another part")
+    return tuple(parameters.values())
+
+
+def compose(file: SqlFile, parts: dict[str, SqlFile]) -> Query:
+    """One query out of its file and the parts that it uses."""
+    needed = parts_of(file, parts)
+    parameters = parameters_of([*needed.values(), file])
+    common = ",\n".join(f"{name} AS (\n{part.body.rstrip()}\n)" for name, part in needed.items())
+    sql = f"WITH {common}\n{file.body}" if common else file.body
+    declared = {(parameter.name, parameter.type) for parameter in parameters}
+    for name, type_ in PLACEHOLDER.findall(sql):
+        if (name, type_) not in declared:
+            raise HeadError(f"{file.path}:1: {{{name}:{type_}}} has no `-- parameter {name}: {type_} = … | …`")
+    return Query(
+        name=file.path.stem,
+        topic=file.path.parent.name,
+        question=file.entries["question"],
+        parameters=parameters,
+        columns=file.columns,
+        table=names_in(file.entries["table"]),
+        example=file.entries["example"],
+        sql=sql,
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def load(root: Path = SQL_ROOT) -> dict[str, Query]:
+    """Every query by name, in alphabetical order.
+
+    Raises:
+        HeadError: a broken head; or one name in two topics.
+    """
+    files = sorted(root.glob("*/*.sql"))
+    parts = {path.stem: read_file(path) for path in files if path.parent.name == PARTS_FOLDER}
+    catalogue: dict[str, Query] = {}
+    for path in files:
+        if path.parent.name != PARTS_FOLDER:
+            add(catalogue, path.stem, compose(read_file(path), parts), f"{path}:1")
+    return dict(sorted(catalogue.items()))
+
+
+def find(name: str, root: Path = SQL_ROOT) -> Query:
+    """The query of that name.
+
+    Raises:
+        UnknownQueryError: there is none; names the closest.
+    """
+    catalogue = load(root)
+    if name in catalogue:
+        return catalogue[name]
+    close = difflib.get_close_matches(name, catalogue, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(catalogue)}"
+    raise UnknownQueryError(f"no query {name!r}: {hint}")

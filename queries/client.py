@@ -1,0 +1,108 @@
+"""ClickHouse over HTTP, by URL: the only thing that this package knows of storage."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import clickhouse_connect
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError, OperationalError
+
+from queries.errors import CallError, QueriesError, RefusedError, UnreachableError
+
+DEFAULT_DATABASE = "tachograph"
+DEFAULT_PORTS = {"http": 8123, "https": 8443}
+CONNECT_TIMEOUT_S = 5
+ANSWER_TIMEOUT_S = 300
+CLIENTS_MAX = 8
+"""Clients kept open by `connected`, one for each URL."""
+
+
+def connect(url: str) -> Client:
+    """A client for `http[s]://[user:password@]host[:port][/database]`, safe to share between threads.
+
+    Raises:
+        CallError: the URL is none of that form.
+        UnreachableError: no ClickHouse answers there.
+        RefusedError: it answers, and refuses.
+    """
+    place = parsed(url)
+    with one_line(url):
+        return clickhouse_connect.get_client(
+            interface=place.scheme,
+            host=place.hostname or "",
+            port=place.port or DEFAULT_PORTS[place.scheme],
+            username=unquote(place.username) if place.username else None,
+            password=unquote(place.password or ""),
+            database=place.path.strip("/") or DEFAULT_DATABASE,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            send_receive_timeout=ANSWER_TIMEOUT_S,
+            # A session serialises its queries; none is needed here.
+            autogenerate_session_id=False,
+        )
+
+
+@functools.lru_cache(maxsize=CLIENTS_MAX)
+def connected(url: str) -> Client:
+    """The one client that this process keeps for a URL."""
+    return connect(url)
+
+
+def parsed(url: str) -> SplitResult:
+    """The parts of a ClickHouse URL.
+
+    Raises:
+        CallError: it is none.
+    """
+    try:
+        place = urlsplit(url)
+        port = place.port
+    except ValueError as wrong:
+        raise CallError(f"{shown(url)} is no ClickHouse URL: {wrong}") from wrong
+    if place.scheme not in DEFAULT_PORTS or not place.hostname or port == 0:
+        raise CallError(f"{shown(url)} is no ClickHouse URL: it looks like http://user:password@host:8123/database")
+    return place
+
+
+def shown(url: str) -> str:
+    """A URL without its password."""
+    return url if "@" not in url else f"{url.split('://', maxsplit=1)[0]}://{url.rsplit('@', 1)[1]}"
+
+
+@contextlib.contextmanager
+def one_line(url: str) -> Iterator[None]:
+    """Turn errors of the driver into this package's, one clear line each.
+
+    Raises:
+        UnreachableError: no ClickHouse answers.
+        RefusedError: it answered with an error.
+    """
+    try:
+        yield
+    except (OperationalError, DatabaseError) as wrong:
+        raise from_driver(wrong, url) from wrong
+    except ClickHouseError as wrong:
+        raise RefusedError(f"ClickHouse at {shown(url)}: {first_line(wrong)}") from wrong
+
+
+def from_driver(wrong: Exception, url: str) -> QueriesError:
+    """What a driver's error means for the user."""
+    text = first_line(wrong)
+    code = getattr(wrong, "code", None)
+    if code is None and "Code:" not in text:
+        return UnreachableError(
+            f"no ClickHouse answers at {shown(url)}: start one with `tachograph collect`,"
+            " or name another by TACHOGRAPH_CLICKHOUSE_URL"
+        )
+    if "UNKNOWN_TABLE" in text or "UNKNOWN_DATABASE" in text:
+        return RefusedError(
+            f"ClickHouse at {shown(url)} has no graph_executions: the collector creates it there ({text})"
+        )
+    return RefusedError(f"ClickHouse at {shown(url)}: {text}")
+
+
+def first_line(wrong: Exception) -> str:
+    """The first line of an error, bounded."""
+    lines = str(wrong).strip().splitlines()
+    return lines[0][:400] if lines else type(wrong).__name__

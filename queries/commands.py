@@ -1,0 +1,116 @@
+"""`tachograph query`: ask a question of the catalogue from a terminal or a script."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal, Protocol
+
+import typer
+
+from queries.catalogue import Query, find, load
+from queries.errors import CallError
+from queries.terminal import answer_table, catalogue_json, catalogue_table
+
+OutputFormat = Literal["table", "csv", "json", "parquet"]
+SUFFIXES: dict[str, OutputFormat] = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+
+
+class Settings(Protocol):
+    """What these commands need to know."""
+
+    @property
+    def clickhouse_url(self) -> str: ...
+
+
+def query(
+    settings: Settings,
+    name: Annotated[str | None, typer.Argument(help="Which query; without it, the catalogue is listed.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter; may be repeated.")
+    ] = None,
+    format: Annotated[
+        OutputFormat | None,
+        typer.Option("--format", "-f", help="Default: by the suffix of --output, else table."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+) -> None:
+    """Ask a question of the stored executions; without a name, list the questions.
+
+    Exit codes: 0 answered (an empty answer says so on standard error); 2 a wrong call; 3 no ClickHouse
+    answers; 4 ClickHouse refused the query. Tables round for the eye; csv, json and parquet are exact.
+    """
+    chosen = format or (SUFFIXES.get(output.suffix, "table") if output else "table")
+    content = catalogue(chosen, param) if name is None else answer(settings, find(name), pairs(param or []), chosen)
+    write(content, output)
+
+
+def pairs(arguments: list[str]) -> dict[str, str]:
+    """`NAME=VALUE` arguments as a dict.
+
+    Raises:
+        CallError: one without `=`, or a name given twice.
+    """
+    values: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals or name in values:
+            raise CallError(f"--param {argument}: " + ("given twice" if equals else "it is written NAME=VALUE"))
+        values[name] = value
+    return values
+
+
+def catalogue(chosen: OutputFormat, param: list[str] | None) -> bytes:
+    """The list of queries."""
+    if param:
+        raise CallError("--param needs the name of a query")
+    if chosen == "json":
+        return catalogue_json(load().values())
+    if chosen == "table":
+        return catalogue_table(load().values())
+    raise CallError(f"the catalogue is listed as table or json, not {chosen}")
+
+
+def answer(settings: Settings, asked: Query, values: dict[str, str], chosen: OutputFormat) -> bytes:
+    """The answer to one query, in the format chosen."""
+    from queries.runner import run, run_raw  # noqa: PLC0415 (clickhouse-connect slows the start)
+
+    url = settings.clickhouse_url
+    if chosen == "csv":
+        content = run_raw(asked.name, url, "CSVWithNames", values)
+        is_empty = content.count(b"\n") <= 1
+    elif chosen == "json":
+        lines = run_raw(asked.name, url, "JSONEachRow", values).splitlines()
+        content, is_empty = b"[" + b",\n ".join(lines) + b"]\n", not lines
+    elif chosen == "parquet":
+        content = run_raw(asked.name, url, "Parquet", values)
+        is_empty = parquet_rows(content) == 0
+    else:
+        rows = run(asked.name, url, "rows", **values)
+        content, is_empty = answer_table(asked, rows) if rows else b"", not rows
+    if is_empty:
+        typer.echo(f"query {asked.name}: no rows for these parameters", err=True)
+    return content
+
+
+def parquet_rows(content: bytes) -> int:
+    """How many rows a Parquet file holds."""
+    import pyarrow.parquet  # noqa: PLC0415 (slows the start)
+
+    return int(pyarrow.parquet.read_metadata(pyarrow.BufferReader(content)).num_rows)
+
+
+def write(content: bytes, output: Path | None) -> None:
+    """Write to the file, or to standard output.
+
+    Raises:
+        CallError: Parquet on a terminal, or a file that cannot be written.
+    """
+    if output is None:
+        if content.startswith(b"PAR1") and sys.stdout.isatty():
+            raise CallError("parquet is binary: name a file by --output, or pipe it on")
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        output.write_bytes(content)
+    except OSError as wrong:
+        raise CallError(f"{output}: {wrong.strerror or wrong}") from wrong

@@ -1,0 +1,50 @@
+"""What can go wrong with a query, each said in one line.
+
+QueriesError               1  root
+├── HeadError              1  a .sql file whose head cannot be read: file and line
+├── CallError              2  a wrong call
+│   ├── UnknownQueryError  2
+│   └── ParameterError     2
+├── UnreachableError       3  no ClickHouse answers at the URL
+└── RefusedError           4  ClickHouse answered with an error: its code and name are kept
+
+The figure is the exit code of `tachograph query`.
+"""
+
+from typing import ClassVar
+
+
+class QueriesError(Exception):
+    """Root of this package's errors; its text is one line for the user."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class HeadError(QueriesError):
+    """The head of a `.sql` file breaks the format of `queries.catalogue`."""
+
+
+class CallError(QueriesError):
+    """The call cannot be carried out as it was written."""
+
+    exit_code = 2
+
+
+class UnknownQueryError(CallError):
+    """No query bears that name."""
+
+
+class ParameterError(CallError):
+    """A parameter is unknown, or its value does not fit its type."""
+
+
+class UnreachableError(QueriesError):
+    """No ClickHouse answers at the URL."""
+
+    exit_code = 3
+
+
+class RefusedError(QueriesError):
+    """ClickHouse refused or failed the query."""
+
+    exit_code = 4

@@ -1,0 +1,97 @@
+"""Values of parameters as the server is to bind them."""
+
+import difflib
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from queries.catalogue import Parameter, Query
+from queries.errors import ParameterError
+
+AGO = re.compile(r"-(?P<amount>\d+(?:\.\d+)?)(?P<unit>s|m|h|d)")
+INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.(?P<fraction>\d{1,9}))?)?(?:Z|[+-]\d\d:\d\d)?)?")
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def instant(value: object, now: Callable[[], float] = time.time) -> str:
+    """An instant as ClickHouse reads it in any time zone setting: UTC, nanoseconds kept.
+
+    Args:
+        value: A datetime (UTC where it names no zone), ISO 8601 text, `now`, or `-15m` for that long ago
+            (s, m, h, d).
+        now: Unix time, in s.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if isinstance(value, datetime):
+        return rendered(value)
+    text = str(value).strip()
+    if text == "now":
+        return rendered(datetime.fromtimestamp(now(), UTC))
+    if ago := AGO.fullmatch(text):
+        seconds = float(ago["amount"]) * UNIT_SECONDS[ago["unit"]]
+        return rendered(datetime.fromtimestamp(now(), UTC) - timedelta(seconds=seconds))
+    found = INSTANT.fullmatch(text)
+    if not found:
+        raise ValueError("an instant is 2026-11-01T12:00:00Z, now, or -15m for fifteen minutes ago (s, m, h, d)")
+    return rendered(datetime.fromisoformat(text), found["fraction"])
+
+
+def rendered(value: datetime, fraction: str | None = None) -> str:
+    """UTC text within what a DateTime64(9) holds."""
+    aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    if not EARLIEST <= aware <= LATEST:
+        raise ValueError("an instant lies between 1970 and 2200")
+    return f"{aware:%Y-%m-%d %H:%M:%S}.{(fraction or f'{aware.microsecond:06}').ljust(9, '0')}"
+
+
+def whole(value: object) -> str:
+    """A whole number of at least 0."""
+    number = int(str(value))
+    if number < 0:
+        raise ValueError("a whole number of at least 0 is wanted")
+    return str(number)
+
+
+def truth(value: object) -> str:
+    """`true` or `false`."""
+    text = str(value).lower()
+    if text not in ("true", "false", "1", "0"):
+        raise ValueError("true or false is wanted")
+    return "true" if text in ("true", "1") else "false"
+
+
+def converter(type_: str) -> Callable[[object], str]:
+    """How to write values of a ClickHouse type."""
+    if type_.startswith("DateTime64"):
+        return instant
+    if type_.startswith("UInt"):
+        return whole
+    return {"Bool": truth, "Float64": lambda value: repr(float(str(value)))}.get(type_, str)
+
+
+def bound(query: Query, values: Mapping[str, object]) -> dict[str, str]:
+    """Every parameter of a query with its value, or its default where none or `None` is given.
+
+    Raises:
+        ParameterError: an unknown parameter, or a value that does not fit.
+    """
+    known = {parameter.name: parameter for parameter in query.parameters}
+    for name in values:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
+            raise ParameterError(f"query {query.name} has no parameter {name!r}: {hint}")
+    given = {name: value for name, value in values.items() if value is not None}
+    return {name: written(parameter, given.get(name, parameter.default)) for name, parameter in known.items()}
+
+
+def written(parameter: Parameter, value: object) -> str:
+    """One value as text for the server."""
+    try:
+        return converter(parameter.type)(value)
+    except (ValueError, OverflowError) as wrong:
+        raise ParameterError(f"parameter {parameter.name} is {value!r}: {wrong}") from wrong

@@ -1,0 +1,118 @@
+"""Answers and the catalogue for the eye: rich tables with units, numbers to the right, times in ms."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from queries.catalogue import Column, Query
+
+WIDTH_WHEN_PIPED = 1000
+LABEL_WIDTH_MAX = 40
+VERDICTS_BAD = ("stuck", "inflated")
+
+
+def grouped(digits: int) -> Callable[[Any], str]:
+    """Numbers with thousands apart and so many decimals."""
+    return lambda value: f"{value:,.{digits}f}"
+
+
+def label(value: Any) -> str:
+    """Anything without a unit."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={item}" for name, item in value.items())
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if len(text) <= LABEL_WIDTH_MAX else text[: LABEL_WIDTH_MAX - 1] + "…"
+
+
+def milliseconds(value: Any) -> str:
+    """Nanoseconds as ms."""
+    return f"{value / 1e6:,.3f}"
+
+
+def moment(value: Any) -> str:
+    """An instant to the millisecond."""
+    return f"{value:%Y-%m-%d %H:%M:%S.%f}"[:-3] if isinstance(value, datetime) else str(value)
+
+
+WRITERS: dict[str, Callable[[Any], str]] = {
+    "": label,
+    "time": moment,
+    "ns": milliseconds,
+    "s": grouped(3),
+    "fraction": grouped(3),
+    "ratio": grouped(3),
+    "%": grouped(1),
+    "tokens/s": grouped(1),
+}
+
+
+def cell_text(column: Column, value: Any) -> str:
+    """One value as a table shows it; missing ones stay empty."""
+    if value is None:
+        return ""
+    if column.name in VERDICTS_BAD and value:
+        return f"[bold red]{column.name}[/]"
+    if column.unit in WRITERS:
+        return WRITERS[column.unit](value).replace("[", r"\[")
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+
+
+def heading(column: Column) -> str:
+    """A column's name with the unit that the table shows."""
+    if column.unit == "ns":
+        return f"{column.name.removesuffix('_ns')}\nms"
+    return f"{column.name}\n{'UTC' if column.unit == 'time' else column.unit}".rstrip("\n")
+
+
+def answer_table(query: Query, rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """The answer's main columns; those that are empty in every row are left out."""
+    by_name = {column.name: column for column in query.columns}
+    shown = [by_name[name] for name in query.table if any(row[name] not in (None, "") for row in rows)]
+    table = Table(
+        caption=f"{len(rows)} rows; --format csv, json or parquet gives all {len(query.columns)} columns, exact"
+    )
+    for column in shown:
+        table.add_column(heading(column), justify="left" if column.unit in ("", "time") else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(cell_text(column, row[column.name]) for column in shown))
+    return printed(table)
+
+
+def catalogue_table(queries: Iterable[Query]) -> bytes:
+    """Every query with its question and its parameters."""
+    table = Table(
+        caption="tachograph query NAME [--param NAME=VALUE]… [--format table|csv|json|parquet] [--output FILE]"
+    )
+    for title in ("query", "question", "parameters"):
+        table.add_column(title, overflow="fold")
+    for query in queries:
+        table.add_row(query.name, query.question, ", ".join(parameter.name for parameter in query.parameters))
+    return printed(table)
+
+
+def catalogue_json(queries: Iterable[Query]) -> bytes:
+    """The catalogue for scripts."""
+    entries = [{name: value for name, value in asdict(query).items() if name != "sql"} for query in queries]
+    return json.dumps(entries, indent=1).encode() + b"\n"
+
+
+def printed(table: Table) -> bytes:
+    """The table as text: as wide as the terminal and coloured there, plain and unfolded elsewhere."""
+    is_terminal = sys.stdout.isatty()
+    width = None if is_terminal or "COLUMNS" in os.environ else WIDTH_WHEN_PIPED
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=is_terminal, color_system="auto" if is_terminal else None)
+    console.print(table)
+    return text.getvalue().encode()
