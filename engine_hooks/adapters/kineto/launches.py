@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine_hooks.adapters.kineto.annotations import enclosing_names
 from engine_hooks.adapters.kineto.trace import LaunchCall, Trace
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import LONGEST_TIME_NS, GpuTimeSource, GraphKind
+from engine_hooks.contract.names import GpuTimeSource, GraphKind
 
 Times = NDArray[np.int64]
 
@@ -35,8 +35,6 @@ class Skip(StrEnum):
     """The trace ended before the graph ran, or its device was not recorded."""
     AMBIGUOUS = "correlation id used twice"
     """Traces of several processes in one file: whose operations these are cannot be told."""
-    CLOCK_TROUBLE = "ended before it was launched"
-    IMPOSSIBLE_TIME = "a time above one hour"
 
 
 class Device:
@@ -167,13 +165,10 @@ def launches_of(trace: Trace, kind: GraphKind) -> Launches:
             skipped[Skip.NO_OPERATIONS] += 1
         for number, run in runs:
             graph_name = f"{name or UNNAMED}-{len(run.shapes)}-ops-{signatures.of(run.shapes)}"
-            execution = _execution(
-                call, run, devices[number], graph_name=graph_name, kind=kind, sequence=len(by_device[number])
+            sequence = len(by_device[number])
+            by_device[number].append(
+                _execution(call, run, devices[number], graph_name=graph_name, kind=kind, sequence=sequence)
             )
-            if trouble := _trouble(execution):
-                skipped[trouble] += 1
-            else:
-                by_device[number].append(execution)
     return Launches(
         {number: executions for number, executions in by_device.items() if executions},
         skipped,
@@ -199,13 +194,6 @@ def _execution(
         graph_queue_depth=device.queue_depth(call.started_at, run),
         graph_after_idle=free_at is None,
     )
-
-
-def _trouble(execution: GraphExecution) -> Skip | None:
-    if execution.duration_ns < 0:
-        return Skip.CLOCK_TROUBLE
-    longest = max(execution.duration_ns, execution.graph_wall_time_ns, abs(execution.graph_gpu_start_offset_ns or 0))
-    return Skip.IMPOSSIBLE_TIME if longest > LONGEST_TIME_NS else None
 
 
 def _distinct(launches: Iterable[LaunchCall]) -> tuple[list[LaunchCall], Counter[Skip]]:

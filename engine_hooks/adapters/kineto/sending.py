@@ -1,0 +1,100 @@
+"""Delivers executions over OTLP gRPC and looks at every answer.
+
+The stock exporter's encoder and the stock generated client, but not its `export`: that
+drops the answer, and with it the partial success that says what was refused.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import grpc
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+from opentelemetry.sdk.environment_variables import OTEL_EXPORTER_OTLP_HEADERS
+from opentelemetry.util.re import parse_env_headers
+
+from engine_hooks.adapters.kineto.errors import SendError
+from engine_hooks.adapters.kineto.imported import EngineInstance
+from engine_hooks.recorder.spans import SpanBuilder
+
+BATCH_SPANS: Final = 512
+TIMEOUT_S: Final = 30.0
+"""Of one request, its retries included."""
+RETRIES: Final = {
+    "methodConfig": [
+        {
+            "name": [{}],
+            "retryPolicy": {
+                "maxAttempts": 5,
+                "initialBackoff": "0.2s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                # What OTLP's specification allows a client to send again.
+                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+            },
+        }
+    ]
+}
+
+
+def requests_of(instances: Iterable[EngineInstance]) -> Iterator[tuple[int, ExportTraceServiceRequest]]:
+    """Requests of at most `BATCH_SPANS` spans, with the number of spans in each.
+
+    The same executions give the same bytes, so that a collector which answers a request it
+    has seen before with the stored outcome stores a second import once.
+    """
+    for instance in instances:
+        builder = SpanBuilder(instance.resource)
+        executions = iter(instance.executions)
+        while batch := list(islice(executions, BATCH_SPANS)):
+            yield len(batch), encode_spans([builder.build(execution) for execution in batch])
+
+
+class Sender:
+    """A connection to one OTLP gRPC endpoint."""
+
+    def __init__(self, endpoint: str, channel: Any) -> None:
+        self._endpoint = endpoint
+        self._stub = TraceServiceStub(channel)  # type: ignore[no-untyped-call]
+        self._metadata = tuple(parse_env_headers(os.environ.get(OTEL_EXPORTER_OTLP_HEADERS, ""), liberal=True).items())
+
+    def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]:
+        """How many spans of a request were refused, and why; blocks for at most `TIMEOUT_S`.
+
+        Raises:
+            SendError: the collector is away or refused the request as a whole.
+        """
+        try:
+            response = self._stub.Export(request, timeout=TIMEOUT_S, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise SendError(
+                f"the collector at {self._endpoint} did not take the executions ({error.code().name}: "
+                f"{error.details()}): start it or set TACHOGRAPH_OTLP_ENDPOINT, then import again"
+            ) from error
+        return response.partial_success.rejected_spans, response.partial_success.error_message
+
+
+@contextmanager
+def sender(endpoint: str) -> Iterator[Sender]:
+    """A sender to `http://host:port` (plain) or `https://host:port` (TLS, the system's certificates).
+
+    Raises:
+        SendError: the endpoint is no such URL.
+    """
+    url = urlsplit(endpoint)
+    if url.scheme not in {"http", "https"} or not url.netloc:
+        raise SendError(f"{endpoint!r} is no OTLP endpoint: set TACHOGRAPH_OTLP_ENDPOINT to http://host:4317")
+    options = [("grpc.service_config", json.dumps(RETRIES)), ("grpc.enable_retries", 1)]
+    channel = (
+        grpc.secure_channel(url.netloc, grpc.ssl_channel_credentials(), options)
+        if url.scheme == "https"
+        else grpc.insecure_channel(url.netloc, options)
+    )
+    with channel:
+        yield Sender(endpoint, channel)

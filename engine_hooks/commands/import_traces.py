@@ -1,0 +1,158 @@
+"""`tachograph import`: trace files of PyTorch's profiler, sent down the way that live executions take."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from engine_hooks.adapters.kineto.errors import SendError
+from engine_hooks.adapters.kineto.imported import EngineInstance, ImportedTrace, Shift, imported, shift_of
+from engine_hooks.adapters.kineto.sending import requests_of, sender
+from engine_hooks.contract.names import GraphKind
+
+
+class ImportSettings(Protocol):
+    """What this command needs of the settings."""
+
+    @property
+    def otlp_endpoint(self) -> str:
+        """OTLP over gRPC: `http://127.0.0.1:4317`."""
+
+
+def import_traces(
+    settings: ImportSettings,
+    files: Annotated[list[Path], typer.Argument(help="Trace files, .json or .json.gz.", show_default=False)],
+    *,
+    kind: Annotated[GraphKind, typer.Option(help="What the graphs compute; a profile does not say.")] = GraphKind.MIXED,
+    shift_to: Annotated[
+        str | None,
+        typer.Option(
+            help="Move each file's times: its last execution ends `now` or at an ISO 8601 time; "
+            "`base` adds the file's baseTimeNanoseconds. Without it times stay as they are.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and show, send nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Import the graph launches of PyTorch profiler (Kineto) traces.
+
+    All files are read before anything is sent, so a broken one leaves nothing half-imported.
+    A file imported twice is stored once.
+    """
+    traces = _read(files, kind, shift_of(shift_to, time.time_ns()))
+    refused = Counter[str]() if dry_run else _send(settings.otlp_endpoint, traces)
+    if as_json:
+        typer.echo(json.dumps([_summary(trace) for trace in traces], indent=2))
+    else:
+        Console().print(_table(traces))
+        typer.echo(_closing(traces, "" if dry_run else settings.otlp_endpoint))
+    if refused:
+        reasons = "; ".join(f"{count:,} ({reason or 'no reason given'})" for reason, count in refused.items())
+        raise SendError(f"the collector at {settings.otlp_endpoint} refused executions: {reasons}")
+
+
+def _read(files: Sequence[Path], kind: GraphKind, shift: Shift) -> list[ImportedTrace]:
+    with _progress(DownloadColumn()) as progress:
+        return [_read_one(file, kind, shift, progress) for file in files]
+
+
+def _read_one(file: Path, kind: GraphKind, shift: Shift, progress: Progress) -> ImportedTrace:
+    size_bytes = file.stat().st_size if file.is_file() else None
+    task = progress.add_task(f"reading {file.name}", total=size_bytes)
+    return imported(file, kind, shift, lambda done_bytes: progress.update(task, completed=done_bytes))
+
+
+def _send(endpoint: str, traces: Sequence[ImportedTrace]) -> Counter[str]:
+    """Sends every execution; gives the number that was refused, by the collector's words."""
+    instances = [instance for trace in traces for instance in trace.instances]
+    refused: Counter[str] = Counter()
+    with _progress() as progress, sender(endpoint) as connection:
+        task = progress.add_task("sending", total=sum(len(instance.executions) for instance in instances))
+        for spans, request in requests_of(instances):
+            count, reason = connection.send(request)
+            if count:
+                refused[reason] += count
+            progress.advance(task, spans)
+    return refused
+
+
+def _progress(*columns: Any) -> Progress:
+    """A bar on standard error; none where that is no terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def _summary(trace: ImportedTrace) -> dict[str, Any]:
+    """One file as `--json` prints it. Times in ns."""
+    return {
+        "file": str(trace.path),
+        "instances": [_instance_summary(instance) for instance in trace.instances],
+        "skipped": dict(trace.skipped),
+        "device_operations": trace.operations,
+        "device_operations_without_launch": trace.operations_without_launch,
+    }
+
+
+def _instance_summary(instance: EngineInstance) -> dict[str, Any]:
+    executions = instance.executions
+    depths = [execution.graph_queue_depth or 0 for execution in executions]
+    return {
+        "service_instance_id": instance.resource.service_instance_id,
+        "device": instance.device,
+        "executions": len(executions),
+        "graphs": dict(Counter(execution.graph_name for execution in executions)),
+        "gpu_time_ns": sum(execution.graph_gpu_time_ns for execution in executions),
+        "queue_depth_min": min(depths, default=None),
+        "queue_depth_max": max(depths, default=None),
+        "started_at_first": min((execution.started_at for execution in executions), default=None),
+        "ended_at_last": max((execution.started_at + execution.duration_ns for execution in executions), default=None),
+    }
+
+
+def _table(traces: Sequence[ImportedTrace]) -> Table:
+    table = Table("file", "GPU", title_justify="left")
+    for heading in ("executions", "graphs", "GPU time (ms)", "queue depth"):
+        table.add_column(heading, justify="right")
+    for trace in traces:
+        for number, instance in enumerate(trace.instances):
+            own = _instance_summary(instance)
+            table.add_row(
+                "" if number else trace.path.name,
+                str(instance.device),
+                f"{own['executions']:,}",
+                f"{len(own['graphs']):,}",
+                f"{own['gpu_time_ns'] / 1e6:,.1f}",
+                f"{own['queue_depth_min']} to {own['queue_depth_max']}" if own["executions"] else "",
+            )
+    return table
+
+
+def _left_out(trace: ImportedTrace) -> list[str]:
+    """One line for each reason why something of the file was left out."""
+    lines = [f"{trace.path.name}: {count:,} launches left out: {reason}" for reason, count in trace.skipped.items()]
+    if unknown := trace.operations_without_launch:
+        lines.append(f"{trace.path.name}: {unknown:,} of {trace.operations:,} device operations have no launch record")
+    return lines
+
+
+def _closing(traces: Sequence[ImportedTrace], endpoint: str) -> str:
+    count = sum(len(instance.executions) for trace in traces for instance in trace.instances)
+    last = (
+        f"sent {count:,} executions to {endpoint}" if endpoint else f"{count:,} executions; dry run, nothing was sent"
+    )
+    return "\n".join([*(line for trace in traces for line in _left_out(trace)), last])
