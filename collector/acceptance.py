@@ -1,0 +1,71 @@
+"""The seam between the doors and whatever keeps their requests: what is handed over, and what comes back.
+
+CollectorError
+└── RequestNotAccepted
+    ├── MalformedRequest     never send it again
+    └── TryAgainLater        send it again after `retry_after_s`
+        ├── QueueFull
+        └── StoreUnavailable
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import NamedTuple, Protocol
+
+from collector.errors import CollectorError
+
+
+class Outcome(NamedTuple):
+    """What became of the spans of one request."""
+
+    stored: int = 0
+    """Executions stored, odd ones (`clock_trouble`) among them."""
+    refused: Mapping[str, int] = {}
+    """Executions that break the contract, by reason."""
+    set_aside: int = 0
+    """Spans that are no graph executions: accepted, not kept."""
+    clock_trouble: int = 0
+    """Stored executions whose times contradict each other."""
+    duplicate: bool = False
+    """These bytes came before. What became of them then is told again; nothing was stored now."""
+
+
+class RequestNotAccepted(CollectorError):
+    """A request that is not stored. The text says why, in one line."""
+
+
+class MalformedRequest(RequestNotAccepted):
+    """These bytes are not OTLP, whoever sends them how often."""
+
+
+class TryAgainLater(RequestNotAccepted):
+    """The same request may well be accepted after `retry_after_s` seconds."""
+
+    def __init__(self, reason: str, retry_after_s: int = 1) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
+
+
+class QueueFull(TryAgainLater):
+    """Requests arrive faster than they are stored."""
+
+
+class StoreUnavailable(TryAgainLater):
+    """ClickHouse does not answer, or fails."""
+
+
+class Acceptor(Protocol):
+    """Takes requests of any door, from any thread."""
+
+    def accept(self, request: bytes) -> "Future[Outcome]":
+        """Take one `ExportTraceServiceRequest`, in protobuf.
+
+        The future resolves once its executions are stored for good, so an acknowledgement may
+        be sent then, and not before. It fails with `MalformedRequest` or `StoreUnavailable`.
+        An empty request is a success with nothing stored.
+
+        Raises:
+            MalformedRequest: these bytes are no such request.
+            QueueFull: no room for it now.
+        """
+        ...

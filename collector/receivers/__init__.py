@@ -1,0 +1,1 @@
+"""The doors that executions come in by: OTLP over gRPC and over HTTP."""
