@@ -1,0 +1,68 @@
+"""The golden cases, through the models and through `tachograph estimate`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine_hooks.commands.estimate import GoldenFileError, estimate, replay_case
+from engine_hooks.cost_model.errors import UnknownCostModelError
+from engine_hooks.cost_model.registry import cost_model_named
+
+GOLDEN = Path(__file__).parents[3] / "shared" / "cases" / "cost_model" / "golden.json"
+CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text())["cases"] if GOLDEN.exists() else []
+
+
+@pytest.mark.skipif(not CASES, reason=f"golden cases are not at {GOLDEN}")
+@pytest.mark.parametrize("model", ["exposed_mean", "drained_share"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_golden_case(case: dict[str, Any], model: str) -> None:
+    cost_model = cost_model_named(model)
+    estimates = replay_case(case, cost_model)
+    for check, checked in zip(case["checks"], estimates, strict=True):
+        expected = check.get(f"{model}_ns")
+        if expected is not None:
+            assert checked["estimate_ns"] is not None
+            assert abs(checked["estimate_ns"] - expected) <= 1  # A13
+        if "expired" in check:
+            believed = cost_model.estimate(check["graph"], check["now_ns"])
+            assert believed is not None
+            assert believed.expired(check["now_ns"]) == check["expired"]
+
+
+@pytest.mark.skipif(not CASES, reason=f"golden cases are not at {GOLDEN}")
+def test_estimate_prints_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+    estimate(GOLDEN, "exposed_mean", as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert [(p["case"], p["check"]) for p in printed] == [(c["id"], n) for c in CASES for n in range(len(c["checks"]))]
+    estimate(GOLDEN, "exposed_mean")
+    assert len(capsys.readouterr().out.splitlines()) == len(printed)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("[]", '"cases"'),
+        ('{"cases": 1}', "not an array"),
+        ('{"cases": [1]}', "case 1"),
+        ('{"cases": [{"id": "x", "events": [{}], "checks": [{"after_event": 0}]}]}', "case x: KeyError"),
+    ],
+)
+def test_a_broken_file_is_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "cases.json"
+    file.write_text(text)
+    with pytest.raises(GoldenFileError) as raised:
+        estimate(file)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file_and_an_unknown_model_are_clear_lines(tmp_path: Path) -> None:
+    with pytest.raises(GoldenFileError, match="No such file"):
+        estimate(tmp_path / "none.json")
+    file = tmp_path / "cases.json"
+    file.write_text('{"cases": [{"id": "x", "events": [], "checks": []}]}')
+    with pytest.raises(UnknownCostModelError, match="exposed_mean"):
+        estimate(file, "mean")
