@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -29,6 +29,17 @@ try:
     from rich.table import Table
 except ImportError as missing:
     sys.exit(f"tachograph: the command line needs the service extra ({missing}): pip install 'tachograph[service]'")
+
+from collector.commands import collect
+from collector.errors import CollectorError
+from dashboards.commands import dashboard
+from dashboards.errors import DashboardsError
+from engine_hooks.commands.estimate import estimate
+from engine_hooks.commands.import_traces import import_traces
+from engine_hooks.errors import EngineHooksError
+from queries.commands import query
+from queries.errors import QueriesError
+from queries.runner import run
 
 ENVIRONMENT_PREFIX = "TACHOGRAPH_"
 
@@ -131,7 +142,9 @@ def report_defect(defect: BaseException) -> None:
     """One line for a fault nobody foresaw; the traceback goes to a file that can be sent in."""
     with tempfile.NamedTemporaryFile("w", prefix="tachograph-", suffix=".txt", delete=False) as file:
         traceback.print_exception(defect, file=file)
-    fail(f"unexpected {type(defect).__name__}: {defect}; this is a defect of Tachograph, its details are in {file.name}")
+    fail(
+        f"unexpected {type(defect).__name__}: {defect}; this is a defect of Tachograph, its details are in {file.name}"
+    )
 
 
 class Part(NamedTuple):
@@ -189,7 +202,7 @@ class Supervisor:
         """Start one part and wait until it serves.
 
         Raises:
-            PartFailed: it ended, or did not serve within `READY_S`.
+            PartFailedError: it ended, or did not serve within `READY_S`.
         """
         self.logs.mkdir(parents=True, exist_ok=True)
         set_here = self.settings.model_dump(include=set(Settings.model_fields), exclude={"otlp_endpoint"})
@@ -209,15 +222,19 @@ class Supervisor:
         while part.ready_url and not self.stopping.is_set() and not answers(part.ready_url):
             self.check()
             if time.monotonic() > deadline:
-                raise PartFailed(f"the {part.name} did not serve within {self.READY_S:.0f} s; see {self.log_of(part)}")
+                raise PartFailedError(
+                    f"the {part.name} did not serve within {self.READY_S:.0f} s; see {self.log_of(part)}"
+                )
             self.stopping.wait(0.2)
 
     def check(self) -> None:
-        """Raise `PartFailed` where a part has ended by itself."""
+        """Raise `PartFailedError` where a part has ended by itself."""
         for part, process in self.running:
             if process.poll() is not None:
                 last = self.log_of(part).read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
-                raise PartFailed(f"the {part.name} ended ({process.returncode}): {last[0]}; see {self.log_of(part)}")
+                raise PartFailedError(
+                    f"the {part.name} ended ({process.returncode}): {last[0]}; see {self.log_of(part)}"
+                )
 
     def stop(self) -> None:
         """End every part: asked first, killed after `STOP_S`."""
@@ -236,7 +253,7 @@ class Supervisor:
         return self.logs / f"{part.name}.log"
 
 
-class PartFailed(Exception):
+class PartFailedError(Exception):
     """A part of `tachograph up` ended or never served."""
 
 
@@ -253,7 +270,7 @@ def up(settings: Settings) -> None:
     """Run all of it until Ctrl-C: the collector, the dashboards, and two simulated engines to look at."""
     console = Console()
     if taken := taken_ports(settings):
-        raise PartFailed("; ".join(taken))
+        raise PartFailedError("; ".join(taken))
     supervisor = Supervisor(settings)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: supervisor.stopping.set())
@@ -286,7 +303,63 @@ def addresses(settings: Settings) -> Table:
 def watch(supervisor: Supervisor, console: Console) -> None:
     """Say each newly stuck cell, once, until asked to stop."""
     said: set[tuple[str, str]] = set()
-    while not supervisor.stopping.wait(2.0):
+    while not supervisor.stopping.wait(3.0):
         supervisor.check()
-        for row in newly_stuck(supervisor.settings, said):
-            console.print(row)
+        for cell in stuck_cells(supervisor.settings.for_readers().clickhouse_url):
+            identity = (cell["service_instance_id"], cell["cell"])
+            if identity not in said:
+                console.print(stuck_line(cell))
+            said.add(identity)
+
+
+def stuck_cells(clickhouse_url: str) -> list[dict[str, Any]]:
+    """The cells of the last ten minutes that are stuck; none while the store does not answer."""
+    try:
+        return run("stuck_plain", clickhouse_url, "rows", **{"from": "-10m"})
+    except QueriesError:
+        return []
+
+
+def stuck_line(cell: dict[str, Any]) -> str:
+    """One stuck cell, for the terminal."""
+    return (
+        f"[bold red]stuck in plain decode[/]: {cell['host_name'] or cell['service_instance_id']}, cell {cell['cell']}: "
+        f"{cell['plain_fraction']:.0%} of its decoding was plain, {cell['tokens_per_s']:,.0f} tokens/s"
+    )
+
+
+def application() -> typer.Typer:
+    """Every command, from the room it belongs to."""
+    app = typer.Typer(
+        name="tachograph",
+        help="Records every graph execution of an LLM inference engine, and shows when its scheduler is fooled.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.command()(takes_settings(up, reads=False))
+    app.command()(takes_settings(collect, reads=False))
+    app.command()(takes_settings(dashboard))
+    app.command()(takes_settings(query))
+    app.command("import")(takes_settings(import_traces))
+    app.command()(estimate)
+    return app
+
+
+def main() -> None:
+    """Entry point. Every foreseen error becomes one line and an exit code, and so does every other."""
+    try:
+        application()()
+    except (CollectorError, DashboardsError, EngineHooksError, QueriesError, PartFailedError) as error:
+        fail(str(error))
+        sys.exit(getattr(error, "exit_code", 1))
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as defect:
+        report_defect(defect)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
