@@ -1,0 +1,185 @@
+"""The recorder.
+
+The engine's thread appends a record to a bounded buffer and goes on. A background thread takes
+them out in batches, builds spans and hands them to a stock OTLP exporter, which retries within
+its own timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`, 10 s). Nothing the collector does reaches the engine.
+
+What does not get through is counted in `losses`, and stands in the stored data as a gap of
+`graph.sequence`. A full buffer turns the newest record away: what led up to an outage is kept,
+and the count is exact. What a collector refuses by partial success the stock exporters do not
+pass on; it is counted by the collector, with reasons.
+"""
+
+import atexit
+import logging
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from multiprocessing import parent_process
+from multiprocessing.util import Finalize
+from types import TracebackType
+from typing import Final, Self
+
+from opentelemetry.sdk.trace.export import SpanExporter
+
+from engine_hooks.contract.execution import EngineResource, GraphExecution
+from engine_hooks.errors import RecorderError
+from engine_hooks.recorder.delivery import Delivery, LossReason
+from engine_hooks.recorder.exporters import open_stock_exporter
+from engine_hooks.recorder.spans import SpanBuilder
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Records the graph executions of one engine instance.
+
+    It starts by itself at the first record, in a forked child anew (with an empty buffer and its
+    own counts), and stops at interpreter exit. One thread records; any thread may call the rest.
+    """
+
+    def __init__(
+        self,
+        resource: EngineResource,
+        *,
+        exporter: SpanExporter | None = None,
+        capacity: int = 32_768,
+        interval_s: float = 0.5,
+        exit_timeout_s: float = 5.0,
+    ) -> None:
+        """Sets up; starts nothing.
+
+        Args:
+            resource: the engine instance that every record comes from.
+            exporter: where spans go; by default the stock OTLP exporter of `OTEL_EXPORTER_OTLP_PROTOCOL`,
+                made anew in a forked child. One handed in is used, and shut down, as it is.
+            capacity: records the buffer holds at most, about 1 KB each.
+            interval_s: seconds between two exports; a record waits at most so long. Not 0.
+            exit_timeout_s: seconds that interpreter exit may spend on what is still in the buffer; 0 drops it.
+
+        Raises:
+            RecorderError: an argument or a variable `OTEL_EXPORTER_OTLP_*` has no valid value.
+        """
+        if capacity < 1 or interval_s <= 0 or exit_timeout_s < 0:
+            raise RecorderError("a recorder needs capacity >= 1, interval_s > 0 and exit_timeout_s >= 0")
+        # Opened at once: settings are refused here, and its libraries import neither while the interpreter
+        # ends nor half-way when a process forks.
+        opened = open_stock_exporter() if exporter is None else exporter
+        self._reopen_exporter = open_stock_exporter if exporter is None else lambda: opened
+        self._builder = SpanBuilder(resource)
+        self._capacity = capacity
+        self._interval_s = interval_s
+        self._exit_timeout_s = exit_timeout_s
+        self._buffer: deque[GraphExecution] = deque()
+        self._room = 0
+        self._started = self._stopped = False
+        self._life = threading.Lock()
+        self._delivery = self._new_delivery(lambda: opened)
+        _RECORDERS.add(self)
+
+    def record(self, execution: GraphExecution) -> None:
+        """Takes one execution, in well under a microsecond. Never blocks the engine."""
+        if len(self._buffer) < self._room:
+            self._buffer.append(execution)
+        else:
+            self._record_without_room(execution)
+
+    def start(self) -> None:
+        """Starts the background thread, which the first record does too. Calling it again is harmless."""
+        with self._life:
+            if self._started or self._stopped:
+                return
+            self._delivery.start()
+            self._started = True
+            self._room = self._capacity
+        atexit.register(self._at_exit)
+        if parent_process() is not None:
+            # Children of multiprocessing leave without atexit.
+            Finalize(None, self._at_exit, exitpriority=0)
+
+    def flush(self, timeout_s: float = 5.0) -> bool:
+        """Waits until all that was recorded is exported or given up; false if the timeout passed first."""
+        return not self._started or self._stopped or self._delivery.flush(timeout_s)
+
+    def stop(self, timeout_s: float = 5.0) -> bool:
+        """Exports what is in the buffer and ends; false if records were still waiting when the timeout passed.
+
+        A stopped recorder counts every further record as lost. Calling it again is harmless.
+        """
+        with self._life:
+            first, self._stopped, self._room = not self._stopped, True, 0
+        if not (first and self._started):
+            return True
+        atexit.unregister(self._at_exit)
+        finished = self._delivery.stop(timeout_s)
+        if lost := {str(reason): count for reason, count in self.losses.items() if count}:
+            logger.warning("graph executions lost, by reason: %s", lost)
+        return finished
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def losses(self) -> Mapping[LossReason, int]:
+        """How many records were lost in this process, by reason."""
+        return dict(self._delivery.losses)
+
+    @property
+    def exported(self) -> int:
+        """How many records the collector has acknowledged in this process."""
+        return self._delivery.exported
+
+    def _record_without_room(self, execution: GraphExecution) -> None:
+        """Not started yet, or stopped, or full."""
+        if not self._room:
+            self._start_if_possible()
+        if not self._room:
+            self._delivery.losses[LossReason.STOPPED] += 1
+        elif len(self._buffer) < self._room:
+            self._buffer.append(execution)
+        else:
+            self._delivery.losses[LossReason.BUFFER_FULL] += 1
+
+    def _start_if_possible(self) -> None:
+        try:
+            self.start()
+        except RuntimeError:  # no thread can be started any more: the interpreter is ending
+            logger.warning("a graph execution came too late to be recorded: the interpreter is ending")
+
+    def _new_delivery(self, open_exporter: Callable[[], SpanExporter]) -> Delivery:
+        return Delivery(self._buffer, self._builder, open_exporter, self._interval_s)
+
+    def _at_exit(self) -> None:
+        self.stop(self._exit_timeout_s)
+
+    def after_fork_in_child(self) -> None:
+        """Starts afresh: the parent delivers its own records, and its thread and locks are dead here."""
+        _INHERITED.append(self._delivery)
+        self._buffer = deque()
+        self._room = 0
+        self._started = False
+        self._life = threading.Lock()
+        self._delivery = self._new_delivery(self._reopen_exporter)
+
+
+_RECORDERS: Final[weakref.WeakSet[Recorder]] = weakref.WeakSet()
+
+_INHERITED: Final[list[Delivery]] = []
+"""Deliveries of the parent, never used nor closed here: their threads did not survive the fork."""
+
+
+def _after_fork_in_child() -> None:
+    for recorder in list(_RECORDERS):
+        recorder.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,288 @@
+"""The recorder with the stock OTLP exporter, against a real gRPC service."""
+
+import logging
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from engine_hooks.contract.execution import EngineResource, GraphExecution
+from engine_hooks.contract.names import GraphKind
+from engine_hooks.contract.span import execution_of, resource_of
+from engine_hooks.recorder.delivery import LossReason
+from engine_hooks.recorder.recorder import Recorder
+from tests.fixtures.trace_service import TraceService, http_trace_service, trace_service
+
+ROOT = Path(__file__).parents[2]
+ENGINE = EngineResource("host1:1", engine_name="own", gpu_ids=("0", "1"), engine_attributes={"all_reduce": "nccl"})
+
+
+def execution(sequence: int) -> GraphExecution:
+    return GraphExecution(
+        "P128",
+        GraphKind.SPECULATIVE,
+        sequence,
+        28_500_000,
+        29_000_000,
+        1_764_000_000_000_000_000 + sequence * 30_000_000,
+        31_000_000,
+        scheduler_candidate_graphs=("P128", "decode"),
+        scheduler_candidate_estimates_ns=(29_000_000, 7_000_000),
+        scheduler_candidate_expected_tokens=(85.5, 16.0),
+    )
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceService]:
+    with trace_service() as running:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.endpoint)
+        yield running
+
+
+@pytest.fixture
+def recorder() -> Iterator[Callable[..., Recorder]]:
+    """Makes recorders, and stops them."""
+    made: list[Recorder] = []
+
+    def make(**options: float) -> Recorder:
+        made.append(Recorder(ENGINE, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop(0.1)
+
+
+def test_delivers_what_was_recorded(service: TraceService, recorder: Callable[..., Recorder]) -> None:
+    executions = [execution(sequence) for sequence in range(1_300)]
+    running = recorder()
+    for one in executions:
+        running.record(one)
+    assert running.flush()
+    received = [
+        execution_of(span.name, span.start_time_unix_nano, span.end_time_unix_nano, _attributes(span))
+        for span in service.spans
+    ]
+    assert received == executions
+    assert max(len(request.resource_spans[0].scope_spans[0].spans) for request in service.requests) <= 512
+    assert {len(request.resource_spans) for request in service.requests} == {1}
+    assert resource_of(_attributes(service.requests[0].resource_spans[0].resource)) == ENGINE
+    assert running.exported == 1_300
+    assert not any(running.losses.values())
+
+
+def test_delivers_within_two_seconds_unasked(service: TraceService, recorder: Callable[..., Recorder]) -> None:
+    running = recorder()
+    running.record(execution(0))
+    service.wait_for(1)  # the first one pays for the import and the connection
+    recorded_at = time.monotonic()
+    running.record(execution(1))
+    service.wait_for(2)
+    assert time.monotonic() - recorded_at < 2
+
+
+def test_a_collector_that_is_away_costs_only_its_spans(
+    monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{_free_port()}")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
+    running = recorder(capacity=100)
+    for sequence in range(100):
+        running.record(execution(sequence))
+    assert running.flush()
+    assert running.losses[LossReason.EXPORT_FAILED] == 100
+    assert running.exported == 0
+
+
+def test_a_collector_that_comes_back_gets_the_rest(service: TraceService, recorder: Callable[..., Recorder]) -> None:
+    service.refuse_with = grpc.StatusCode.INVALID_ARGUMENT
+    running = recorder()
+    running.record(execution(0))
+    assert running.flush()
+    service.refuse_with = None
+    running.record(execution(1))
+    assert running.flush()
+    assert running.losses[LossReason.EXPORT_FAILED] == 1
+    assert [_attributes(span)["graph.sequence"] for span in service.spans] == [1]
+
+
+def test_an_overloaded_collector_is_tried_again(service: TraceService, recorder: Callable[..., Recorder]) -> None:
+    service.refuse_with = grpc.StatusCode.UNAVAILABLE
+    running = recorder()
+    running.record(execution(0))
+    _until(lambda: service.refused > 0)
+    service.refuse_with = None
+    service.wait_for(1)
+    assert running.flush()
+    assert running.exported == 1
+
+
+def test_a_slow_collector_never_blocks_the_engine_and_memory_stays_bounded(
+    service: TraceService, recorder: Callable[..., Recorder], caplog: pytest.LogCaptureFixture
+) -> None:
+    service.gate.clear()
+    running = recorder(capacity=1_000, interval_s=0.01)
+    slowest_ns = 0
+    for sequence in range(20_000):
+        started = time.perf_counter_ns()
+        running.record(execution(sequence))
+        slowest_ns = max(slowest_ns, time.perf_counter_ns() - started)
+    assert slowest_ns < 1_000_000_000
+    assert len(running._buffer) <= 1_000
+    lost = running.losses[LossReason.BUFFER_FULL]
+    assert 20_000 - 1_000 - 2 * 512 <= lost <= 19_000
+    service.gate.set()
+    assert running.flush(10)
+    sequences = [_attributes(span)["graph.sequence"] for span in service.spans]
+    assert sequences == sorted(set(sequences))
+    assert len(sequences) == running.exported == 20_000 - lost
+    with caplog.at_level(logging.WARNING):
+        running.stop()
+    assert f"'buffer_full': {lost}" in caplog.text
+
+
+def test_stop_gives_up_in_time_and_counts_what_was_left(
+    service: TraceService, recorder: Callable[..., Recorder]
+) -> None:
+    service.gate.clear()
+    running = recorder(interval_s=0.01)
+    for sequence in range(600):
+        running.record(execution(sequence))
+    started = time.monotonic()
+    assert not running.stop(0.2)
+    assert time.monotonic() - started < 3
+    running.record(execution(600))
+    losses = running.losses
+    assert running.exported + sum(losses.values()) == 601
+    assert losses[LossReason.STOPPED] >= 1
+
+
+@pytest.mark.parametrize("protocol", ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"])
+def test_http_is_chosen_by_the_standard_variables(
+    protocol: str, monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
+) -> None:
+    monkeypatch.setenv(protocol, "http/protobuf")
+    with http_trace_service() as (endpoint, paths):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        running = recorder()
+        running.record(execution(0))
+        assert running.flush()
+    assert paths == ["/v1/traces"]
+    assert running.exported == 1
+
+
+# ---- in processes of their own: fork and exit
+
+ENGINE_SCRIPT = """
+import multiprocessing, os, sys, time
+from engine_hooks.contract.execution import EngineResource, GraphExecution
+from engine_hooks.contract.names import GraphKind
+from engine_hooks.recorder.recorder import Recorder
+
+def execution(sequence):
+    return GraphExecution("decode", GraphKind.PLAIN_DECODE, sequence, 7, 8, 1_764_000_000_000_000_000, 9)
+
+recorder = Recorder(EngineResource("script"))
+"""
+
+FORK = """
+for sequence in range(10):
+    recorder.record(execution(sequence))
+if {flush_first}:
+    assert recorder.flush()
+child = os.fork()
+if child == 0:
+    assert recorder.exported == 0 and not any(recorder.losses.values())
+    recorder.record(execution(100))
+    assert recorder.flush(10), recorder.losses
+    assert recorder.exported == 1, recorder.losses
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+recorder.record(execution(10))
+assert recorder.flush(10)
+assert recorder.exported == 11, (recorder.exported, recorder.losses)
+"""
+
+MULTIPROCESSING = """
+def engine():
+    recorder.record(execution(100))
+
+if __name__ == "__main__":
+    recorder.record(execution(0))
+    assert recorder.flush(10)
+    process = multiprocessing.get_context("fork").Process(target=engine)
+    process.start()
+    process.join(20)
+    assert process.exitcode == 0
+"""
+
+EXIT = """
+recorder.start()
+recorder.start()
+for sequence in range(700):
+    recorder.record(execution(sequence))
+{how}
+"""
+
+
+@pytest.mark.parametrize("flush_first", [True, False])
+def test_survives_fork(service: TraceService, flush_first: bool) -> None:
+    _run(ENGINE_SCRIPT + FORK.format(flush_first=flush_first))
+    assert _sequences(service) == [*range(11), 100]
+
+
+def test_survives_multiprocessing(service: TraceService) -> None:
+    _run(ENGINE_SCRIPT + MULTIPROCESSING)
+    assert _sequences(service) == [0, 100]
+
+
+@pytest.mark.parametrize("how", ["", "sys.exit(0)", "raise SystemExit"])
+def test_interpreter_exit_delivers_the_rest(service: TraceService, how: str) -> None:
+    _run(ENGINE_SCRIPT + EXIT.format(how=how))
+    assert _sequences(service) == list(range(700))
+
+
+def test_interpreter_exit_is_bounded_when_the_collector_hangs(service: TraceService) -> None:
+    service.gate.clear()
+    script = ENGINE_SCRIPT.replace('EngineResource("script")', 'EngineResource("script"), exit_timeout_s=0.3')
+    started = time.monotonic()
+    _run(script + EXIT.format(how=""))
+    assert time.monotonic() - started < 8
+
+
+def _run(script: str) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], cwd=ROOT, timeout=40, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+
+
+def _sequences(service: TraceService) -> list[object]:
+    return sorted(_attributes(span)["graph.sequence"] for span in service.spans)  # type: ignore[type-var]
+
+
+def _attributes(message: object) -> dict[str, object]:
+    return {attribute.key: _value(attribute.value) for attribute in message.attributes}  # type: ignore[attr-defined]
+
+
+def _value(value: object) -> object:
+    kind = value.WhichOneof("value")  # type: ignore[attr-defined]
+    return [_value(item) for item in value.array_value.values] if kind == "array_value" else getattr(value, kind)  # type: ignore[attr-defined]
+
+
+def _until(condition: Callable[[], bool], timeout_s: float = 5.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
