@@ -89,7 +89,9 @@ class TraceReader:
         found.clear()
 
     def _not_json(self, fault: Exception) -> TraceUnreadableError:
-        reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        said = fault.args[0] if fault.args else type(fault).__name__
+        text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        reason = text.partition("\n")[0]
         cut_off = isinstance(fault, ijson.IncompleteJSONError) and ("premature" in reason or "ncomplete" in reason)
         what = "is cut off" if cut_off else f"is not JSON ({reason})"
         return TraceUnreadableError(f"{self.path} {what} {self._place()}; nothing was imported")

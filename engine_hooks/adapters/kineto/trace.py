@@ -20,7 +20,7 @@ GRAPH_LAUNCH: Final = re.compile(r"(cuda|hip|cu)GraphLaunch(_\w+)?")
 DEVICE_CATEGORIES: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 """In lower case; the short ones are of Kineto before 2021."""
 ANNOTATION_CATEGORY: Final = "user_annotation"
-TIME_NS_MAX: Final = 2**62
+TIME_US_MAX: Final = 2**62 // 1000
 INT64_MAX: Final = 2**63 - 1
 
 
@@ -144,7 +144,8 @@ class Trace:
             microseconds = None
         if microseconds is None or not microseconds.is_finite() or isinstance(value, bool):
             raise self._malformed(f'"{field}" is {str(value)[:40]!r}, not a time in microseconds')
-        if abs(microseconds) >= TIME_NS_MAX // 1000:
+        # Compared, not computed with: 1e999999999 has no absolute value within decimal's bounds.
+        if not -TIME_US_MAX < microseconds < TIME_US_MAX:
             raise self._malformed(f'"{field}" is {str(value)[:40]}, beyond any time in microseconds')
         return int((microseconds * 1000).to_integral_value())
 
