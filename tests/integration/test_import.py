@@ -1,0 +1,124 @@
+"""`tachograph import` over real gRPC: what is sent, and what is said when it cannot be."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
+    TraceServiceServicer,
+    add_TraceServiceServicer_to_server,
+)
+
+from engine_hooks.adapters.kineto.errors import SendError, TraceImportError, TraceUnreadableError
+from engine_hooks.adapters.kineto.imported import imported
+from engine_hooks.adapters.kineto.sending import BATCH_SPANS, requests_of
+from engine_hooks.commands.import_traces import import_traces
+from engine_hooks.contract.names import GraphKind
+
+
+class Here(NamedTuple):
+    """The one setting of this command."""
+
+    otlp_endpoint: str
+
+
+class Inbox(TraceServiceServicer):
+    """Keeps each request as bytes and answers with `answer`."""
+
+    def __init__(self) -> None:
+        self.requests: list[bytes] = []
+        self.answer = ExportTraceServiceResponse()
+        self.settings = Here("")
+
+    def Export(self, request: Any, _: Any) -> ExportTraceServiceResponse:  # noqa: N802
+        self.requests.append(request.SerializeToString())
+        return self.answer
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    service = Inbox()
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        server = grpc.server(pool)
+        add_TraceServiceServicer_to_server(service, server)
+        service.settings = Here(f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+        server.start()
+        yield service
+        server.stop(grace=None).wait(5)
+
+
+def trace_of(launches: int) -> str:
+    def event(cat: str, name: str, ts: int, correlation: int) -> dict[str, Any]:
+        arguments = {"correlation": correlation, "device": 0, "stream": 7}
+        return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": 5, "args": arguments}
+
+    calls = [event("cuda_runtime", "cudaGraphLaunch", 20 * n + 1, n) for n in range(launches)]
+    return json.dumps({"traceEvents": [*calls, *(event("kernel", "gemm", 20 * n + 10, n) for n in range(launches))]})
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_text(trace_of(3))
+    return path
+
+
+def test_a_second_import_sends_the_same_bytes(inbox: Inbox, trace: Path, tmp_path: Path) -> None:
+    trace.write_text(trace_of(BATCH_SPANS + 1))
+    import_traces(inbox.settings, [trace])
+    first, inbox.requests = inbox.requests, []
+    elsewhere = tmp_path / "elsewhere.json"
+    trace.rename(elsewhere)
+    import_traces(inbox.settings, [elsewhere])
+    assert len(first) == 2
+    assert inbox.requests == first
+    expected = requests_of(imported(elsewhere, GraphKind.MIXED).instances)
+    assert [request.SerializeToString() for _, request in expected] == first
+
+
+def test_a_broken_file_stops_all_of_them_before_anything_is_sent(inbox: Inbox, trace: Path, tmp_path: Path) -> None:
+    cut_off = tmp_path / "cut_off.json"
+    cut_off.write_text(trace_of(3)[:-20])
+    with pytest.raises(TraceUnreadableError, match=r"cut_off\.json is cut off after 5 whole events"):
+        import_traces(inbox.settings, [trace, cut_off])
+    assert not inbox.requests
+
+
+def test_a_dry_run_sends_nothing(inbox: Inbox, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import_traces(inbox.settings, [trace], dry_run=True)
+    assert not inbox.requests
+    assert "3 executions; dry run, nothing was sent" in capsys.readouterr().out
+
+
+def test_json_summary(inbox: Inbox, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import_traces(inbox.settings, [trace], as_json=True)
+    (summary,) = json.loads(capsys.readouterr().out)
+    (instance,) = summary["instances"]
+    assert (instance["executions"], instance["gpu_time_ns"]) == (3, 15_000)
+    assert (instance["queue_depth_min"], instance["queue_depth_max"]) == (0, 0)
+    assert (instance["started_at_first"], instance["ended_at_last"]) == (1_000, 55_000)
+    assert len(inbox.requests) == 1
+
+
+def test_what_the_collector_refuses_is_named(inbox: Inbox, trace: Path) -> None:
+    inbox.answer.partial_success.rejected_spans = 2
+    inbox.answer.partial_success.error_message = "graph.kind is unknown"
+    with pytest.raises(SendError, match=r"refused executions: 2 \(graph.kind is unknown\)"):
+        import_traces(inbox.settings, [trace])
+
+
+def test_no_collector(trace: Path) -> None:
+    with pytest.raises(SendError, match=r"the collector at http://127.0.0.1:1 did not take .*UNAVAILABLE") as error:
+        import_traces(Here("http://127.0.0.1:1"), [trace])
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:4317", "ftp://host:1", ""])
+def test_an_endpoint_that_is_none(trace: Path, endpoint: str) -> None:
+    with pytest.raises(TraceImportError, match="is no OTLP endpoint: set TACHOGRAPH_OTLP_ENDPOINT"):
+        import_traces(Here(endpoint), [trace])
