@@ -1,5 +1,5 @@
 -- question: Which graphs were charged more than they cost, in which cell, since when, and did it change decisions?
--- uses: selected, decisions, measured_costs
+-- uses: decisions, measured_costs, labels
 -- parameter inflated_above_s: Float64 = 1 | Inflation that turned decisions for at least this long is marked inflated, in s.
 -- parameter limit: UInt64 = 10000 | At most so many rows, the most time turned first.
 -- column service_instance_id [] | The engine instance.
@@ -30,45 +30,44 @@
 SELECT
     d.service_instance_id AS service_instance_id,
     d.cell AS cell,
-    any(host_name) AS host_name,
-    any(engine_name) AS engine_name,
-    any(engine_package) AS engine_package,
-    any(engine_recipe) AS engine_recipe,
-    any(scheduler_cost_model) AS scheduler_cost_model,
-    graph,
-    any(m.cost_ns) AS cost_ns,
-    any(m.gpu_time_median_ns) AS gpu_time_median_ns,
-    any(m.measured_in) AS measured_in,
-    avg(estimate_ns) AS estimate_mean_ns,
-    max(estimate_ns) AS estimate_max_ns,
+    host_name, engine_name, engine_package, engine_recipe, scheduler_cost_model,
+    d.graph AS graph,
+    cost_ns,
+    gpu_time_median_ns,
+    if(measured_in = cell, '', measured_in) AS measured_in,
+    estimate_mean_ns,
+    estimate_max_ns,
     estimate_mean_ns / cost_ns AS ratio_mean,
     estimate_max_ns / cost_ns AS ratio_max,
-    count() AS decisions,
-    countIf(is_overcharged) AS decisions_overcharged,
-    minIf(started_at, is_overcharged) AS overcharged_since,
-    maxIf(started_at, is_overcharged) AS overcharged_until,
-    countIf(is_turned) AS decisions_turned,
-    sumIf(graph_wall_time_ns, is_turned) / 1e9 AS turned_s,
-    sumIf(tokens_short, is_turned) AS tokens_lost,
-    turned_s >= {inflated_above_s:Float64} AS inflated
+    decisions,
+    decisions_overcharged,
+    if(decisions_overcharged > 0, since, NULL) AS overcharged_since,
+    if(decisions_overcharged > 0, until, NULL) AS overcharged_until,
+    decisions_turned,
+    turned_s,
+    tokens_lost,
+    toBool(turned_s >= {inflated_above_s:Float64}) AS inflated
 FROM
 (
     SELECT
         service_instance_id,
         cell,
-        host_name, engine_name, engine_package, engine_recipe, scheduler_cost_model,
-        started_at,
-        graph_wall_time_ns,
         graph,
-        estimate_ns,
-        is_overcharged,
-        turned AND position = best AS is_turned,
-        (rates[best] - rates[chosen]) * graph_wall_time_ns AS tokens_short
+        avg(estimate_ns) AS estimate_mean_ns,
+        max(estimate_ns) AS estimate_max_ns,
+        count() AS decisions,
+        countIf(is_overcharged) AS decisions_overcharged,
+        minIf(started_at, is_overcharged) AS since,
+        maxIf(started_at, is_overcharged) AS until,
+        countIf(turned AND position = best) AS decisions_turned,
+        sumIf(graph_wall_time_ns, turned AND position = best) / 1e9 AS turned_s,
+        sumIf((rates[best] - rates[chosen]) * graph_wall_time_ns, turned AND position = best) AS tokens_lost
     FROM decisions
     ARRAY JOIN graphs AS graph, estimates_ns AS estimate_ns, overcharged AS is_overcharged, arrayEnumerate(graphs) AS position
+    GROUP BY service_instance_id, cell, graph
+    HAVING decisions_overcharged > 0 OR decisions_turned > 0
 ) AS d
 INNER JOIN measured_costs AS m ON m.service_instance_id = d.service_instance_id AND m.cell = d.cell AND m.graph = d.graph
-GROUP BY service_instance_id, cell, graph
-HAVING decisions_overcharged > 0 OR decisions_turned > 0
+INNER JOIN labels AS l ON l.service_instance_id = d.service_instance_id AND l.cell = d.cell
 ORDER BY turned_s DESC, decisions_overcharged DESC, service_instance_id, cell, graph
 LIMIT {limit:UInt64}

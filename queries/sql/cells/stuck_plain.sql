@@ -31,8 +31,8 @@ SELECT
     started_at, ended_at,
     plain_fraction,
     plain_s,
-    p.plain_since AS plain_since,
-    p.plain_stretch_s AS plain_stretch_s,
+    s.plain_since AS plain_since,
+    (toUnixTimestamp64Nano(s.plain_until) - toUnixTimestamp64Nano(s.plain_since)) / 1e9 AS plain_stretch_s,
     tokens_per_s,
     plain_tokens_per_s,
     speculative_tokens_per_s,
@@ -41,20 +41,14 @@ SELECT
     turned_s,
     inflated
 FROM verdicts AS v
-LEFT JOIN
-(
-    SELECT
-        c.service_instance_id AS service_instance_id,
-        c.cell AS cell,
-        plain_since,
-        (toUnixTimestamp64Nano(plain_until) - toUnixTimestamp64Nano(plain_since)) / 1e9 AS plain_stretch_s
-    FROM verdicts AS c
-    INNER JOIN plain_stretches AS s ON s.service_instance_id = c.service_instance_id
-    WHERE c.stuck AND s.plain_since < c.ended_at AND s.plain_until > c.started_at
-    ORDER BY toUnixTimestamp64Nano(least(s.plain_until, c.ended_at)) - toUnixTimestamp64Nano(greatest(s.plain_since, c.started_at)) DESC
-    LIMIT 1 BY service_instance_id, cell
-) AS p ON p.service_instance_id = v.service_instance_id AND p.cell = v.cell
+INNER JOIN plain_stretches AS s ON s.service_instance_id = v.service_instance_id
 LEFT JOIN plain_alternatives AS e ON e.service_instance_id = v.service_instance_id AND e.cell = v.cell
-WHERE v.stuck
-ORDER BY plain_fraction DESC, plain_s DESC, service_instance_id, cell
+WHERE v.stuck AND s.plain_since < v.ended_at AND s.plain_until > v.started_at
+ORDER BY
+    plain_fraction DESC,
+    plain_s DESC,
+    service_instance_id,
+    cell,
+    least(s.plain_until, v.ended_at) - greatest(s.plain_since, v.started_at) DESC
+LIMIT 1 BY service_instance_id, cell
 LIMIT {limit:UInt64}

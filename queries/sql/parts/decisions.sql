@@ -8,7 +8,6 @@ SELECT
     d.cell AS cell,
     started_at,
     graph_sequence,
-    host_name, engine_name, engine_package, engine_recipe, scheduler_cost_model,
     graph_name,
     graph_kind,
     graph_wall_time_ns,

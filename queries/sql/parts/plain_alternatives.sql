@@ -3,7 +3,7 @@
 SELECT
     service_instance_id,
     cell,
-    avgWeighted(plain_rate, graph_wall_time_ns) AS plain_tokens_per_s,
+    sum(plain_rate * graph_wall_time_ns) / sum(graph_wall_time_ns) AS plain_tokens_per_s,
     sumIf(best_rate * graph_wall_time_ns, best_rate > 0) / nullIf(sumIf(graph_wall_time_ns, best_rate > 0), 0) AS speculative_tokens_per_s,
     anyHeavyIf(best_graph, best_rate > 0) AS best_speculative_graph
 FROM

@@ -1,0 +1,123 @@
+"""The heads of query files: read, refused with file and line, and kept true to their pages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from queries.catalogue import Query, find, load
+from queries.errors import HeadError, UnknownQueryError
+from queries.reference import page
+
+ROOT = Path(__file__).parents[2]
+GOOD = """\
+-- question: How many?
+-- parameter host: String = '' | One host.
+-- column executions [executions] | How many.
+-- table: executions
+-- example: tachograph query many
+SELECT count() AS executions FROM graph_executions WHERE host_name = {host:String}
+"""
+
+
+def write(root: Path, text: str, name: str = "topic/many.sql") -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_head_is_read(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    query = load(tmp_path)["many"]
+    assert (query.topic, query.question, query.table) == ("topic", "How many?", ("executions",))
+    assert [(p.name, p.type, p.default, p.meaning) for p in query.parameters] == [("host", "String", "", "One host.")]
+    assert [(c.name, c.unit, c.meaning) for c in query.columns] == [("executions", "executions", "How many.")]
+    assert query.sql.startswith("SELECT count()")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("-- question: How many?", "-- quest: How many?", 1, "not an entry"),
+        ("-- question: How many?\n", "", 1, "no `-- question"),
+        ("-- example: tachograph query many\n", "", 1, "no `-- example"),
+        ("= '' | One host.", "| One host.", 2, "not an entry"),
+        ("[executions] | How", "| How", 3, "not an entry"),
+        ("-- table: executions", "-- table: hosts", 1, "`table` names hosts"),
+        ("-- table: executions\n", "-- table: executions\n-- table: executions\n", 5, "twice"),
+        ("WHERE host_name = {host:String}", "", 1, "never uses {host:String}"),
+        ("{host:String}", "{host:String} = {arm:String}", 1, "{arm:String} has no"),
+        ("-- question: How many?\n", "-- question: How many?\n-- uses: absent\n", 1, "`uses` names absent"),
+        ("-- column executions [executions] | How many.\n", "", 1, "no `-- column"),
+    ],
+)
+def test_a_broken_head_names_file_and_line(tmp_path: Path, old: str, new: str, line: int, says: str) -> None:
+    assert old in GOOD
+    path = write(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(HeadError, match=re.escape(f"{path}:{line}: ")) as refused:
+        load(tmp_path)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_parts_come_before_what_uses_them_once(tmp_path: Path) -> None:
+    write(tmp_path, "-- part: All.\nSELECT * FROM graph_executions\n", "parts/all.sql")
+    write(tmp_path, "-- part: Few.\n-- uses: all\nSELECT * FROM all\n", "parts/few.sql")
+    text = GOOD.replace("-- parameter", "-- uses: few, all\n-- parameter").replace("graph_executions", "few")
+    write(tmp_path, text)
+    sql = load(tmp_path)["many"].sql
+    assert re.findall(r"(\w+) AS \(", sql) == ["all", "few"]
+
+
+def test_parts_that_use_each_other_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, "-- part: One.\n-- uses: two\nSELECT 1\n", "parts/one.sql")
+    write(tmp_path, "-- part: Two.\n-- uses: one\nSELECT 1\n", "parts/two.sql")
+    write(tmp_path, GOOD.replace("-- parameter", "-- uses: one\n-- parameter"))
+    with pytest.raises(HeadError, match="itself"):
+        load(tmp_path)
+
+
+def test_one_parameter_has_one_meaning(tmp_path: Path) -> None:
+    write(tmp_path, "-- part: A.\n-- parameter host: String = 'x' | Other.\nSELECT {host:String}\n", "parts/a.sql")
+    write(tmp_path, GOOD.replace("-- parameter", "-- uses: a\n-- parameter"))
+    with pytest.raises(HeadError, match="parameter host differs"):
+        load(tmp_path)
+
+
+def test_an_unknown_query_names_the_closest() -> None:
+    with pytest.raises(UnknownQueryError, match="did you mean stuck_plain"):
+        find("stuck")
+    with pytest.raises(UnknownQueryError, match="there are candidates, cells"):
+        find("zzz")
+
+
+def test_the_reference_page_is_the_catalogues() -> None:
+    written = (ROOT / "docs/queries.md").read_text()
+    assert written == page(), "run: python -m queries.reference > docs/queries.md"
+
+
+def metrics() -> dict[str, str]:
+    """The unit of each derived figure, by docs/metrics.md."""
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*?) ?\| .+ \| .+ \|$", (ROOT / "docs/metrics.md").read_text(), re.MULTILINE)
+    assert len(rows) == len(dict(rows)), "one name has one meaning"
+    return dict(rows)
+
+
+def stored_columns() -> set[str]:
+    schema = (ROOT / "collector/schema/010_graph_executions.sql").read_text()
+    return set(re.findall(r"^    (\w+) [A-Z]\w+", schema, re.MULTILINE)) - {"cell", "INDEX"}
+
+
+@pytest.mark.parametrize("query", load().values(), ids=lambda query: query.name)
+def test_every_derived_column_is_defined_with_its_unit(query: Query) -> None:
+    defined = metrics()
+    derived = {column.name: column.unit for column in query.columns if column.name not in stored_columns()}
+    # Not `started_at` of a cell, which is the stored column's earliest.
+    assert derived == {name: defined.get(name) for name in derived}
+
+
+def test_every_defined_figure_is_in_use() -> None:
+    used = {column.name for query in load().values() for column in query.columns}
+    parts = "".join(query.sql for query in load().values())
+    assert {name for name in metrics() if name not in used and f"AS {name}" not in parts} == set()
