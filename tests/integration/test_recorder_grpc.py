@@ -1,6 +1,7 @@
 """The recorder with the stock OTLP exporter, against a real gRPC service."""
 
 import logging
+import re
 import socket
 import subprocess
 import sys
@@ -253,6 +254,12 @@ def test_interpreter_exit_is_bounded_when_the_collector_hangs(service: TraceServ
     started = time.monotonic()
     _run(script + EXIT.format(how=""))
     assert time.monotonic() - started < 8
+
+
+def test_the_page_of_the_contract_shows_code_that_runs(service: TraceService) -> None:
+    (shown,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/contract.md").read_text(), re.DOTALL)
+    _run(shown)
+    assert [span.name for span in service.spans] == ["execute_graph decode"]
 
 
 def _run(script: str) -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine_hooks.contract import names
@@ -29,6 +29,7 @@ from tests.fixtures.contract_strategies import engine_resources, graph_execution
 SCHEMA = Path(__file__).parents[2] / "collector/schema/010_graph_executions.sql"
 
 
+@settings(max_examples=50, deadline=None)
 @given(graph_executions(), engine_resources())
 def test_a_record_comes_back_from_its_span(execution: GraphExecution, resource: EngineResource) -> None:
     span = span_of(execution, resource)
@@ -37,6 +38,7 @@ def test_a_record_comes_back_from_its_span(execution: GraphExecution, resource: 
     assert resource_of(span.resource) == resource
 
 
+@settings(max_examples=50, deadline=None)
 @given(graph_executions(), engine_resources())
 def test_a_span_comes_back_from_its_record(execution: GraphExecution, resource: EngineResource) -> None:
     span = span_of(execution, resource)

@@ -211,7 +211,7 @@ def test_wrong_variables_are_one_clear_line(variable: str, value: str, monkeypat
 # ---- spans
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(graph_executions(), engine_resources())
 def test_a_span_carries_the_whole_record(execution: GraphExecution, resource: EngineResource) -> None:
     span = readable_span(execution, resource)
