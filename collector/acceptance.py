@@ -1,11 +1,11 @@
 """The seam between the doors and whatever keeps their requests: what is handed over, and what comes back.
 
 CollectorError
-└── RequestNotAccepted
-    ├── MalformedRequest     never send it again
-    └── TryAgainLater        send it again after `retry_after_s`
-        ├── QueueFull
-        └── StoreUnavailable
+└── AcceptanceError
+    ├── MalformedRequestError     never send it again
+    └── TryAgainLaterError        send it again after `retry_after_s`
+        ├── QueueFullError
+        └── StoreUnavailableError
 """
 
 from collections.abc import Mapping
@@ -30,15 +30,15 @@ class Outcome(NamedTuple):
     """These bytes came before. What became of them then is told again; nothing was stored now."""
 
 
-class RequestNotAccepted(CollectorError):
+class AcceptanceError(CollectorError):
     """A request that is not stored. The text says why, in one line."""
 
 
-class MalformedRequest(RequestNotAccepted):
+class MalformedRequestError(AcceptanceError):
     """These bytes are not OTLP, whoever sends them how often."""
 
 
-class TryAgainLater(RequestNotAccepted):
+class TryAgainLaterError(AcceptanceError):
     """The same request may well be accepted after `retry_after_s` seconds."""
 
     def __init__(self, reason: str, retry_after_s: int = 1) -> None:
@@ -46,11 +46,11 @@ class TryAgainLater(RequestNotAccepted):
         self.retry_after_s = retry_after_s
 
 
-class QueueFull(TryAgainLater):
+class QueueFullError(TryAgainLaterError):
     """Requests arrive faster than they are stored."""
 
 
-class StoreUnavailable(TryAgainLater):
+class StoreUnavailableError(TryAgainLaterError):
     """ClickHouse does not answer, or fails."""
 
 
@@ -61,11 +61,11 @@ class Acceptor(Protocol):
         """Take one `ExportTraceServiceRequest`, in protobuf.
 
         The future resolves once its executions are stored for good, so an acknowledgement may
-        be sent then, and not before. It fails with `MalformedRequest` or `StoreUnavailable`.
+        be sent then, and not before. It fails with `MalformedRequestError` or `StoreUnavailableError`.
         An empty request is a success with nothing stored.
 
         Raises:
-            MalformedRequest: these bytes are no such request.
-            QueueFull: no room for it now.
+            MalformedRequestError: these bytes are no such request.
+            QueueFullError: no room for it now.
         """
         ...

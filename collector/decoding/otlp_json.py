@@ -19,8 +19,8 @@ import orjson
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
+from collector.acceptance import MalformedRequestError
 from collector.decoding.wire import varint
-from collector.acceptance import MalformedRequest
 
 Encoder = Callable[[Any], bytes]
 _HEX_FIELDS = {"trace_id", "span_id", "parent_span_id"}
@@ -33,15 +33,15 @@ def protobuf_from_json(body: bytes) -> bytes:
     """The same request in protobuf.
 
     Raises:
-        MalformedRequest: it is not JSON, or a value is not of its field's kind; the text says which.
+        MalformedRequestError: it is not JSON, or a value is not of its field's kind; the text says which.
     """
     request = _parsed(body)
     if not isinstance(request, dict):
-        raise MalformedRequest("the body is JSON, but not an object")
+        raise MalformedRequestError("the body is JSON, but not an object")
     try:
         return _encode_message(trace_service_pb2.ExportTraceServiceRequest.DESCRIPTOR, request)
     except RecursionError:
-        raise MalformedRequest("the body's values are nested too deeply") from None
+        raise MalformedRequestError("the body's values are nested too deeply") from None
 
 
 def _parsed(body: bytes) -> Any:
@@ -53,7 +53,7 @@ def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body.decode("utf-8", "surrogateescape"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as wrong:
-        raise MalformedRequest(f"the body is not JSON: {wrong}".encode("ascii", "replace").decode()) from None
+        raise MalformedRequestError(f"the body is not JSON: {wrong}".encode("ascii", "replace").decode()) from None
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -72,7 +72,7 @@ def _encode_message(message: Descriptor, value: dict[str, Any]) -> bytes:
             for item in _items(given) if repeated else (given,):
                 parts += (tag, encode(item))
         except (TypeError, ValueError, OverflowError, struct.error, AttributeError):
-            raise MalformedRequest(_complaint(message, key, given)) from None
+            raise MalformedRequestError(_complaint(message, key, given)) from None
     return b"".join(parts)
 
 

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
-from collector.acceptance import MalformedRequest
+from collector.acceptance import MalformedRequestError
 
 REQUEST_SCHEMA = Path(__file__).parent.parent / "otlp.proto"
 """What ClickHouse reads of a request."""
@@ -53,22 +53,23 @@ def request_class() -> type[Message]:
             _strings_as_bytes(message)
         pool.Add(proto)
     name = trace_service_pb2.ExportTraceServiceRequest.DESCRIPTOR.full_name
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    message_class: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    return message_class
 
 
 def spans_of(request: bytes) -> int:
     """How many spans a request holds.
 
     Raises:
-        MalformedRequest: these bytes are no `ExportTraceServiceRequest`; the text says why.
+        MalformedRequestError: these bytes are no `ExportTraceServiceRequest`; the text says why.
     """
     try:
         message: Any = request_class().FromString(request)
     except DecodeError as wrong:
-        raise MalformedRequest("the body is not a protobuf ExportTraceServiceRequest") from wrong
+        raise MalformedRequestError("the body is not a protobuf ExportTraceServiceRequest") from wrong
     if request and not message.resource_spans and len(UnknownFieldSet(message)):
         # Random bytes may pass for an empty message with fields of the future. Nothing of them could be kept.
-        raise MalformedRequest("the body holds no field of an ExportTraceServiceRequest")
+        raise MalformedRequestError("the body holds no field of an ExportTraceServiceRequest")
     return sum(len(scope.spans) for resource in message.resource_spans for scope in resource.scope_spans)
 
 

@@ -1,0 +1,65 @@
+"""`tachograph collect`: the collector in the foreground."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+
+class CollectSettings(Protocol):
+    """What `collect` needs of the command line's settings."""
+
+    data_dir: Path
+    clickhouse_url: str
+    listen_address: str
+    otlp_grpc_port: int
+    otlp_http_port: int
+    clickhouse_port: int
+
+
+def collect(settings: CollectSettings) -> None:
+    """Receive graph executions over OTLP and store them, until Ctrl-C.
+
+    Listens for OTLP over gRPC and HTTP; the HTTP port answers /healthz and /metrics as well. With the
+    embedded store it also answers ClickHouse's HTTP protocol, read-only.
+    """
+    # The store takes a second to import: other commands do without it.
+    import structlog  # noqa: PLC0415
+
+    from collector.service import Collector, CollectorSettings  # noqa: PLC0415
+
+    log = structlog.get_logger(__name__)
+    collector = Collector(
+        CollectorSettings(
+            settings.data_dir,
+            settings.clickhouse_url,
+            settings.listen_address,
+            settings.otlp_grpc_port,
+            settings.otlp_http_port,
+            settings.clickhouse_port,
+        )
+    )
+    with _asked_to_stop() as asked, collector:
+        log.info("collecting", data_dir=str(settings.data_dir), **collector.urls())
+        asked.wait()
+        log.info("stopping")
+    log.info("stopped")
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """Set by SIGINT and SIGTERM; the handlers of before come back afterwards."""
+    asked = threading.Event()
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

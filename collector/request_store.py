@@ -1,0 +1,76 @@
+"""What the writer says to ClickHouse: which requests it knows, and what became of new ones.
+
+One insert stores executions and outcomes together. ClickHouse decodes; see `schema/040_decode_otlp.sql`.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from clickhouse_connect.driver.client import Client
+
+from collector.acceptance import Outcome
+from collector.decoding.wire import REQUEST_SCHEMA, marked
+
+_OUTCOMES: Final = """
+SELECT request_id, sum(stored), sumMap(refused), sum(set_aside), sum(clock_trouble)
+FROM request_outcomes
+WHERE request_id IN {request_ids:Array(String)}
+GROUP BY request_id
+"""
+
+_INSERT_SETTINGS: Final[Mapping[str, Any]] = {
+    # The defaults of these changed between ClickHouse's versions, and exactly-once hangs on each.
+    "async_insert": 0,
+    "insert_deduplicate": 1,
+    "deduplicate_insert": "enable",
+    "deduplicate_blocks_in_dependent_materialized_views": 1,
+    "materialized_views_ignore_errors": 0,
+    # A batch is one block: either none of it is read, or all.
+    "input_format_parallel_parsing": 0,
+    "max_insert_block_size": 1_000_000,
+    "format_schema_source": "string",
+    "format_schema_message_name": "Request",
+}
+
+
+class ReceivedRequest(NamedTuple):
+    """One request, as it came."""
+
+    request_id: str
+    request: bytes
+    received_unix_ms: int
+
+
+class RequestStore:
+    """Requests in ClickHouse. For one thread: a client runs one query at a time.
+
+    Every method raises `clickhouse_connect`'s `ClickHouseError` as it comes.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        settings = {**_INSERT_SETTINGS, "format_schema": REQUEST_SCHEMA.read_text("utf-8")}
+        # Older servers lack some, and refuse a setting they do not know.
+        self._settings = {name: value for name, value in settings.items() if name in client.server_settings}
+
+    def outcomes(self, request_ids: Iterable[str]) -> dict[str, Outcome]:
+        """What became of those requests that are known."""
+        ids = list(request_ids)
+        if not ids:
+            return {}
+        rows = self._client.query(_OUTCOMES, parameters={"request_ids": ids}).result_rows
+        return {
+            request_id: Outcome(stored, dict(refused), set_aside, clock_trouble)
+            for request_id, stored, refused, set_aside, clock_trouble in rows
+        }
+
+    def insert(self, batch: list[ReceivedRequest]) -> None:
+        """Store a batch of distinct requests. Again after a failure, it is stored once, if it is the same batch."""
+        token = hashlib.blake2b("".join(one.request_id for one in batch).encode(), digest_size=16).hexdigest()
+        self._client.raw_insert(
+            "otlp_requests",
+            insert_block=b"".join(marked(one.request, one.request_id, one.received_unix_ms) for one in batch),
+            fmt="Protobuf",
+            settings={**self._settings, "insert_deduplication_token": token},
+        )

@@ -1,0 +1,139 @@
+"""The whole collector in one process: store, writer, and every door."""
+
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import structlog
+from clickhouse_connect.driver.client import Client
+
+from collector.clickhouse import DATABASE, connect, engine_path, open_store, without_password
+from collector.http_server import HttpServer
+from collector.metrics import CollectorMetrics
+from collector.migrations import apply_schema
+from collector.ports import PortTakenError, bind, host_and_port, port_of
+from collector.receivers.otlp_grpc import GrpcReceiver
+from collector.receivers.otlp_http import HttpReceiver
+from collector.request_store import RequestStore
+from collector.sql_endpoint.app import sql_endpoint
+from collector.writer import Writer, WriterLimits
+
+log = structlog.get_logger(__name__)
+
+GRPC_PORT_SETTING = "TACHOGRAPH_OTLP_GRPC_PORT"
+HTTP_PORT_SETTING = "TACHOGRAPH_OTLP_HTTP_PORT"
+CLICKHOUSE_PORT_SETTING = "TACHOGRAPH_CLICKHOUSE_PORT"
+
+
+class CollectorSettings(NamedTuple):
+    """Where a collector listens and where it keeps things. Port 0 is any free one."""
+
+    data_dir: Path
+    """Directory of the embedded store; not touched when `clickhouse_url` is given."""
+    clickhouse_url: str = ""
+    """A ClickHouse server, `http://user:password@host:8123/database`; empty is the embedded one."""
+    listen_address: str = "127.0.0.1"
+    otlp_grpc_port: int = 0
+    otlp_http_port: int = 0
+    clickhouse_port: int = 0
+    """Port of the read-only SQL endpoint; not used when `clickhouse_url` is given."""
+
+
+class Collector:
+    """A running collector, also as a context manager. `start` it once, `stop` it once."""
+
+    def __init__(self, settings: CollectorSettings, limits: WriterLimits | None = None) -> None:
+        self.settings = settings
+        self.metrics = CollectorMetrics()
+        self.otlp_grpc_port = settings.otlp_grpc_port
+        """After `start`, the port that was bound; so are the other two."""
+        self.otlp_http_port = settings.otlp_http_port
+        self.clickhouse_port = settings.clickhouse_port
+        self._limits = limits
+        self._running = ExitStack()
+
+    def start(self) -> None:
+        """Take the ports, open the store, bring its schema up to date, and listen.
+
+        Raises:
+            PortTakenError: a port cannot be had; nothing has been started.
+            StoreError: the store cannot be opened or reached.
+            SchemaError: its schema cannot be brought up to date.
+        """
+        with ExitStack() as starting:
+            self._start(starting)
+            self._running = starting.pop_all()
+
+    def stop(self) -> None:
+        """Answer what is under way, store what waits, and end every thread: within a few seconds."""
+        self._running.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def urls(self) -> dict[str, str]:
+        """Every address this collector answers at, by what answers there."""
+        host = self.settings.listen_address
+        http = f"http://{host_and_port(host, self.otlp_http_port)}"
+        sql = f"http://{host_and_port(host, self.clickhouse_port)}/{DATABASE}"
+        return {
+            "otlp_grpc": f"http://{host_and_port(host, self.otlp_grpc_port)}",
+            "otlp_http": f"{http}/v1/traces",
+            "health": f"{http}/healthz",
+            "metrics": f"{http}/metrics",
+            "clickhouse": without_password(self.settings.clickhouse_url) or sql,
+        }
+
+    def _start(self, starting: ExitStack) -> None:
+        with self._bind(self.settings.otlp_grpc_port, GRPC_PORT_SETTING):
+            http = starting.enter_context(self._bind(self.settings.otlp_http_port, HTTP_PORT_SETTING))
+            sql = self._bind_sql(starting)
+        client = starting.enter_context(self._open())
+        apply_schema(client)
+        writer = Writer(RequestStore(client), self.metrics, self._limits)
+        writer.start()
+        starting.callback(writer.stop)
+        self._start_grpc(starting, writer)
+        self.otlp_http_port = port_of(http)
+        self._serve(starting, HttpServer(HttpReceiver(writer, self.metrics, writer.trouble).app, http, "otlp-http"))
+        if sql:
+            self.clickhouse_port = port_of(sql)
+            endpoint = sql_endpoint(str(engine_path(self.settings.data_dir)), DATABASE)
+            self._serve(starting, HttpServer(endpoint, sql, "clickhouse-http"))
+
+    def _bind(self, port: int, setting: str) -> socket.socket:
+        return bind(self.settings.listen_address, port, setting)
+
+    def _bind_sql(self, starting: ExitStack) -> socket.socket | None:
+        """The SQL endpoint's port; a server behind a URL has its own."""
+        if self.settings.clickhouse_url:
+            return None
+        return starting.enter_context(self._bind(self.settings.clickhouse_port, CLICKHOUSE_PORT_SETTING))
+
+    def _open(self) -> Client:
+        if self.settings.clickhouse_url:
+            return connect(self.settings.clickhouse_url)
+        return open_store(self.settings.data_dir)
+
+    def _start_grpc(self, starting: ExitStack, writer: Writer) -> None:
+        receiver = GrpcReceiver(writer, self.metrics)
+        starting.callback(receiver.stop)
+        try:
+            self.otlp_grpc_port = receiver.start(self.settings.listen_address, self.settings.otlp_grpc_port)
+        except RuntimeError as error:  # Somebody took it since it was tried.
+            raise PortTakenError(
+                f"port {self.settings.otlp_grpc_port} is taken: set {GRPC_PORT_SETTING} to another port"
+            ) from error
+
+    @staticmethod
+    def _serve(starting: ExitStack, server: HttpServer) -> None:
+        starting.callback(server.stop)
+        server.start()
