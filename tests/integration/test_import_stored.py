@@ -1,0 +1,80 @@
+"""Trace files through the collector's own gRPC door into the store: stored as read, and once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from collector.metrics import CollectorMetrics
+from collector.receivers.otlp_grpc import GrpcReceiver
+from collector.request_store import RequestStore
+from collector.writer import Writer
+from engine_hooks.adapters.kineto.imported import imported
+from engine_hooks.commands.import_traces import import_traces
+from engine_hooks.contract.names import GraphKind
+
+COLUMNS = (
+    "graph_name",
+    "graph_kind",
+    "graph_sequence",
+    "graph_gpu_time_ns",
+    "graph_wall_time_ns",
+    "toUnixTimestamp64Nano(started_at)",
+    "duration_ns",
+    "graph_purpose",
+    "graph_gpu_start_offset_ns",
+    "graph_gpu_time_source",
+    "graph_queue_depth",
+    "graph_after_idle",
+)
+"""In the order of `GraphExecution`'s first fields; the others are not recorded by a trace."""
+
+
+class Here(NamedTuple):
+    """The one setting of the import."""
+
+    otlp_endpoint: str
+
+
+@pytest.fixture
+def here(clickhouse: Client) -> Iterator[Here]:
+    metrics = CollectorMetrics()
+    writer = Writer(RequestStore(clickhouse), metrics)
+    writer.start()
+    receiver = GrpcReceiver(writer, metrics)
+    try:
+        yield Here(f"http://127.0.0.1:{receiver.start('127.0.0.1', 0)}")
+    finally:
+        receiver.stop()
+        writer.stop()
+
+
+def test_each_public_trace_is_stored_as_read_and_once(here: Here, clickhouse: Client, cases: Path) -> None:
+    files = sorted((cases / "traces").glob("*.json.gz"))
+    import_traces(here, files)
+    import_traces(here, files)
+    for file in files:
+        (instance,) = imported(file, GraphKind.MIXED).instances
+        stored = clickhouse.query(
+            f"SELECT {', '.join(COLUMNS)} FROM graph_executions"  # noqa: S608
+            " WHERE service_instance_id = {instance:String} ORDER BY graph_sequence",
+            parameters={"instance": instance.resource.service_instance_id},
+        )
+        assert [tuple(row) for row in stored.result_rows] == [run[: len(COLUMNS)] for run in instance.executions]
+        resource = clickhouse.query(
+            "SELECT DISTINCT service_name, gpu_ids, engine_attributes FROM graph_executions"
+            " WHERE service_instance_id = {instance:String}",
+            parameters={"instance": instance.resource.service_instance_id},
+        )
+        ((service_name, gpu_ids, engine_attributes),) = resource.result_rows
+        assert (service_name, tuple(gpu_ids)) == (instance.resource.service_name, instance.resource.gpu_ids)
+        assert engine_attributes == instance.resource.engine_attributes
+    assert clickhouse.query("SELECT count() FROM graph_executions").result_rows == [(12 + 1 + 25,)]
+
+
+def test_times_moved_to_now_are_stored_moved(here: Here, clickhouse: Client, cases: Path) -> None:
+    import_traces(here, [cases / "traces" / "mi_sglang_1.json.gz"], shift_to="now")
+    age_s = clickhouse.query("SELECT dateDiff('second', max(started_at), now64(9)) FROM graph_executions")
+    assert 0 <= age_s.result_rows[0][0] < 60
