@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -269,17 +270,17 @@ def _run(script: str) -> None:
     assert finished.returncode == 0, finished.stderr
 
 
-def _sequences(service: TraceService) -> list[object]:
-    return sorted(_attributes(span)["graph.sequence"] for span in service.spans)  # type: ignore[type-var]
+def _sequences(service: TraceService) -> list[int]:
+    return sorted(_attributes(span)["graph.sequence"] for span in service.spans)
 
 
-def _attributes(message: object) -> dict[str, object]:
-    return {attribute.key: _value(attribute.value) for attribute in message.attributes}  # type: ignore[attr-defined]
+def _attributes(message: Any) -> dict[str, Any]:
+    return {attribute.key: _value(attribute.value) for attribute in message.attributes}
 
 
-def _value(value: object) -> object:
-    kind = value.WhichOneof("value")  # type: ignore[attr-defined]
-    return [_value(item) for item in value.array_value.values] if kind == "array_value" else getattr(value, kind)  # type: ignore[attr-defined]
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    return [_value(item) for item in value.array_value.values] if kind == "array_value" else getattr(value, kind)
 
 
 def _until(condition: Callable[[], bool], timeout_s: float = 5.0) -> None:

@@ -55,8 +55,8 @@ def test_every_attribute_survives() -> None:
         name: list(value) if isinstance(value, tuple) else value for name, value in span_attributes(execution).items()
     }
     assert sent == GOOD_ATTRIBUTES
-    sent = dict(resource_attributes(resource_of(GOOD_RESOURCE)))
-    assert sent | {"gpu.ids": list(sent["gpu.ids"])} == GOOD_RESOURCE
+    expected = GOOD_RESOURCE | {"gpu.ids": tuple(GOOD_RESOURCE["gpu.ids"])}
+    assert resource_attributes(resource_of(GOOD_RESOURCE)) == expected
 
 
 def test_what_is_not_recorded_is_not_sent() -> None:
