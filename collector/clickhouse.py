@@ -1,7 +1,10 @@
 """Opening the store: ClickHouse embedded in this process, or a server by its URL. Both give one client class."""
 
+import re
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
+from xml.sax.saxutils import escape
 
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
@@ -11,6 +14,29 @@ from collector.errors import CollectorError
 
 DATABASE = "tachograph"
 """Where the schema lives unless a URL names another database."""
+
+
+# Every right but those to reach out of the engine: no FILE, URL, REMOTE, S3 or other SOURCES, no CLUSTER. So neither
+# a reader nor a mistake of ours makes the store open a file or a connection.
+_CONFIG = """<clickhouse>
+    <users_config>{config}</users_config>
+    <profiles><default/></profiles>
+    <quotas><default/></quotas>
+    <users>
+        <default>
+            <password/>
+            <networks><ip>::/0</ip></networks>
+            <profile>default</profile>
+            <quota>default</quota>
+            <grants>
+                <query>GRANT CHECK, SHOW, SELECT, INSERT, ALTER, CREATE, DROP, UNDROP TABLE, TRUNCATE, OPTIMIZE, BACKUP, KILL QUERY, SYSTEM, dictGet ON *.*</query>
+                <query>GRANT TABLE ENGINE ON *</query>
+            </grants>
+        </default>
+    </users>
+</clickhouse>
+"""
+_IN_CONNECTION_STRING = re.compile(r"[?&%#+]")
 
 
 class StoreError(CollectorError):
@@ -29,9 +55,11 @@ def open_store(data_dir: Path, database: str = DATABASE) -> Client:
     path = engine_path(data_dir)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with clickhouse_connect.get_client(dsn=f"chdb://{path}") as client:
+        options = {"config-file": _configuration(path)}
+        open_client = partial(clickhouse_connect.get_client, interface="chdb", path=str(path), chdb_options=options)
+        with open_client() as client:
             client.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": database})
-            return clickhouse_connect.get_client(dsn=f"chdb://{path}", database=database)
+            return open_client(database=database)
     except OSError as error:
         raise StoreError(f"{path} cannot be written ({error.strerror}): name another --data-dir") from error
     except ClickHouseError as error:
@@ -42,9 +70,29 @@ def open_store(data_dir: Path, database: str = DATABASE) -> Client:
         raise StoreError(f"{path} cannot be opened: {first_line(error)}") from error
 
 
+def connection_string(data_dir: Path) -> str:
+    """What the engine of `open_store` is opened with by those who bring no client of clickhouse-connect.
+
+    The engine compares these literally: every opening in one process has to spell it alike.
+    """
+    path = engine_path(data_dir)
+    return f"{path}?config-file={_configuration(path)}"
+
+
 def engine_path(data_dir: Path) -> Path:
-    """Where below the data directory the embedded engine keeps its files. The engine compares paths literally."""
+    """Where below the data directory the embedded engine keeps its files."""
     return data_dir.resolve() / "clickhouse"
+
+
+def _configuration(path: Path) -> str:
+    """Write the engine's configuration beside its files, and name it."""
+    if _IN_CONNECTION_STRING.search(str(path)):
+        raise StoreError(f"{path} has one of ? & % # + in it, which the engine cannot open: name another --data-dir")
+    config = path.with_suffix(".xml")
+    text = _CONFIG.format(config=escape(str(config)))
+    if not config.exists() or config.read_text() != text:
+        config.write_text(text)
+    return str(config)
 
 
 def connect(url: str) -> Client:

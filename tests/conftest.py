@@ -4,13 +4,16 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import connect, open_store
+from collector.clickhouse import connect, connection_string, open_store
 from collector.migrations import apply_schema
+from collector.sql_endpoint.server import serving_sql
 
+SERVER_URL = os.environ.get("TACHOGRAPH_TEST_CLICKHOUSE_URL", "")
 ROOT = Path(__file__).parents[1]
 
 
@@ -24,13 +27,18 @@ def cases() -> Path:
 
 
 @pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where this process's embedded engine lies."""
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="session")
+def store(data_dir: Path) -> Iterator[Client]:
     """The engine under test: embedded in this process, or the server that TACHOGRAPH_TEST_CLICKHOUSE_URL names.
 
     A process can open one embedded engine at a time: a test that needs another runs it in a process of its own.
     """
-    url = os.environ.get("TACHOGRAPH_TEST_CLICKHOUSE_URL")
-    client = connect(url) if url else open_store(tmp_path_factory.mktemp("store"))
+    client = connect(SERVER_URL) if SERVER_URL else open_store(data_dir)
     yield client
     client.close()
 
@@ -48,3 +56,13 @@ def clickhouse(store: Client) -> Iterator[Client]:
     finally:
         store.database = kept
         store.command(f"DROP DATABASE {name} SYNC")
+
+
+@pytest.fixture
+def clickhouse_url(clickhouse: Client, data_dir: Path) -> Iterator[str]:
+    """The URL of that database: of the read-only endpoint over the embedded engine, or of the server."""
+    if SERVER_URL:
+        yield urlunsplit(urlsplit(SERVER_URL)._replace(path=f"/{clickhouse.database}"))
+        return
+    with serving_sql(connection_string(data_dir), str(clickhouse.database)) as url:
+        yield url

@@ -1,0 +1,251 @@
+"""The endpoint as an ASGI application: `/ping`, and queries at `/`."""
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from chdb.state.sqlitelike import Connection
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from collector.sql_endpoint.compression import Compressor, compressor
+from collector.sql_endpoint.execution import Execution, Piece
+from collector.sql_endpoint.failures import QueryFailure
+from collector.sql_endpoint.guard import Guard
+from collector.sql_endpoint.limits import QueryLimits
+from collector.sql_endpoint.requests import QueryRequest, read_request
+
+T = TypeVar("T")
+
+# What is held back, so that a query failing early is answered by a status. ClickHouse holds back 1 MiB too; with
+# wait_end_of_query it holds back all, here so much: then the answer begins, and a failure ends it as it does there.
+_HELD_BACK_BYTES = 1024**2
+_HELD_BACK_WAITING_BYTES = 16 * 1024**2
+_CONTENT_TYPES = {
+    "CSV": "text/csv; charset=UTF-8; header=absent",
+    "CSVWithNames": "text/csv; charset=UTF-8; header=present",
+    "TabSeparated": "text/tab-separated-values; charset=UTF-8",
+    "TSV": "text/tab-separated-values; charset=UTF-8",
+    "JSON": "application/json; charset=UTF-8",
+    "JSONCompact": "application/json; charset=UTF-8",
+    "JSONEachRow": "application/x-ndjson; charset=UTF-8",
+    "Native": "application/octet-stream",
+    "RowBinary": "application/octet-stream",
+    "Arrow": "application/octet-stream",
+    "ArrowStream": "application/octet-stream",
+    "Parquet": "application/octet-stream",
+}
+
+
+class _Progress:
+    """What `X-ClickHouse-Summary` tells."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic_ns()
+        self._read_rows = self._read_bytes = self._result_rows = self._result_bytes = 0
+
+    def add(self, piece: Piece) -> None:
+        self._read_rows = max(self._read_rows, piece.read_rows)
+        self._read_bytes = max(self._read_bytes, piece.read_bytes)
+        self._result_rows += piece.result_rows
+        self._result_bytes += len(piece.data)
+
+    def summary(self) -> str:
+        counts = {
+            "read_rows": self._read_rows,
+            "read_bytes": self._read_bytes,
+            "written_rows": 0,
+            "written_bytes": 0,
+            "total_rows_to_read": 0,
+            "result_rows": self._result_rows,
+            "result_bytes": self._result_bytes,
+            "elapsed_ns": time.monotonic_ns() - self._began,
+        }
+        return json.dumps({name: str(count) for name, count in counts.items()})
+
+
+class _Identity(NamedTuple):
+    """What every answer tells of the engine."""
+
+    version: str
+    timezone: str
+    host_name: str
+
+
+class SqlEndpoint:
+    """Runs queries, a bounded number at once, each in worker threads."""
+
+    def __init__(self, connection_string: str, database: str, limits: QueryLimits) -> None:
+        self.database = database
+        self.limits = limits
+        with Connection(connection_string) as connection:
+            guard = Guard(connection, limits)
+            told = connection.query("SELECT version(), timezone(), hostName()", "TSV").bytes().decode().strip()
+        self._identity = _Identity(*told.split("\t"))
+        self._begin_execution = partial(Execution, connection_string, guard, limits)
+        self._turns = asyncio.Semaphore(limits.queries_at_once)
+        # Two more than queries, so that a kill never waits behind what it kills.
+        self._threads = ThreadPoolExecutor(limits.queries_at_once + 2, thread_name_prefix="sql-endpoint")
+        self._running: set[Execution] = set()
+
+    def close(self) -> None:
+        """Kill what runs and wait for it."""
+        for execution in list(self._running):
+            execution.kill()
+        self._threads.shutdown()
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one query request."""
+        query_id = ""
+        try:
+            asked = await read_request(Request(scope, receive), self.database, self.limits)
+            query_id = asked.query_id
+            async with self._turn():
+                await self._run_while_connected(asked, receive, send)
+        except QueryFailure as failure:
+            response = PlainTextResponse(
+                failure.body(self._identity.version),
+                status_code=failure.status,
+                headers={**self._headers(query_id), "X-ClickHouse-Exception-Code": str(failure.code)},
+            )
+            await response(scope, receive, send)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        try:
+            await asyncio.wait_for(self._turns.acquire(), self.limits.wait_s)
+        except TimeoutError as error:
+            raise QueryFailure(
+                "TOO_MANY_SIMULTANEOUS_QUERIES",
+                f"Too many simultaneous queries. Maximum: {self.limits.queries_at_once}",
+            ) from error
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def _run_while_connected(self, asked: QueryRequest, receive: Receive, send: Send) -> None:
+        """Run it; when the client leaves, kill it. Its turn ends when its connection is given back."""
+        execution = self._begin_execution()
+        self._running.add(execution)
+        running = asyncio.ensure_future(self._run(execution, asked, send))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                await self._in_thread(execution.kill)
+            await running
+        finally:
+            leaving.cancel()
+            self._running.discard(execution)
+            await asyncio.shield(self._in_thread(execution.close))
+
+    async def _run(self, execution: Execution, asked: QueryRequest, send: Send) -> None:
+        progress = _Progress()
+        held, rest = await self._first_pieces(execution, asked, progress)
+        tag = secrets.token_hex(8)
+        headers = {
+            **self._headers(asked.query_id),
+            "X-ClickHouse-Format": execution.format,
+            "X-ClickHouse-Summary": progress.summary(),
+            "X-ClickHouse-Exception-Tag": tag,
+            "Content-Type": _CONTENT_TYPES.get(execution.format, "text/plain; charset=UTF-8"),
+            **({"Content-Encoding": asked.encoding} if asked.encoding else {}),
+        }
+        encode = compressor(asked.encoding) if asked.encoding else None
+        start = Response(status_code=200, headers=headers)
+        del start.headers["content-length"]
+        await send({"type": "http.response.start", "status": 200, "headers": start.raw_headers})
+        await _send_body(send, encode, b"".join(held))
+        try:
+            while rest and (piece := await self._in_thread(execution.next)) is not None:
+                await _send_body(send, encode, piece.data)
+        except QueryFailure as failure:
+            await _send_body(send, encode, _late_failure(failure.body(self._identity.version), tag))
+        await send({"type": "http.response.body", "body": encode.flush() if encode else b"", "more_body": False})
+
+    async def _first_pieces(
+        self, execution: Execution, asked: QueryRequest, progress: _Progress
+    ) -> tuple[list[bytes], bool]:
+        """What is held back before the answer begins, and whether there is more."""
+        held: list[bytes] = []
+        bound = _HELD_BACK_WAITING_BYTES if asked.wait_end_of_query else _HELD_BACK_BYTES
+        piece = await self._in_thread(partial(execution.begin, asked.query))
+        while piece is not None:
+            progress.add(piece)
+            held.append(piece.data)
+            if sum(map(len, held)) >= bound:
+                return held, True
+            piece = await self._in_thread(execution.next)
+        return held, False
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _headers(self, query_id: str) -> dict[str, str]:
+        return {
+            "X-ClickHouse-Query-Id": query_id,
+            "X-ClickHouse-Timezone": self._identity.timezone,
+            "X-ClickHouse-Server-Display-Name": self._identity.host_name,
+        }
+
+
+async def _left(receive: Receive) -> None:
+    """Return when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send_body(send: Send, encode: Compressor | None, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": encode.compress(data) if encode else data, "more_body": True})
+
+
+def _late_failure(message: str, tag: str) -> bytes:
+    """How ClickHouse (25.11 and later) marks a failure in an answer that has begun."""
+    text = message.encode()
+    marker = b"__exception__"
+    return b"\r\n%b\r\n%b\r\n%b%d %b\r\n%b\r\n" % (marker, tag.encode(), text, len(text), tag.encode(), marker)
+
+
+def sql_endpoint(connection_string: str, database: str, limits: QueryLimits | None = None) -> Starlette:
+    """The application over the engine that is open on this connection string.
+
+    A database that a request does not name is this one.
+    """
+    endpoint = SqlEndpoint(connection_string, database, limits or QueryLimits())
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(endpoint.close)
+
+    return Starlette(
+        routes=[
+            Route("/ping", _ping, methods=["GET", "HEAD"]),
+            Route("/", _Answering(endpoint), methods=["GET", "POST"]),
+        ],
+        lifespan=lifespan,
+    )
+
+
+class _Answering:
+    """An ASGI application of its own class, so that the router takes it as one."""
+
+    def __init__(self, endpoint: SqlEndpoint) -> None:
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._endpoint.answer(scope, receive, send)
+
+
+async def _ping(_: Request) -> Response:
+    return PlainTextResponse("Ok.\n")

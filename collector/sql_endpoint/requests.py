@@ -1,0 +1,165 @@
+"""Reading a query out of an HTTP request, as ClickHouse does.
+
+The statement is the parameter `query` followed by the body, whatever content type the body claims (curl and urllib
+call any body a form); only `multipart/form-data` is a form. Sessions are accepted and hold nothing, because nothing
+can be changed in one.
+"""
+
+import base64
+import binascii
+import re
+import uuid
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from starlette.requests import ClientDisconnect, Request
+
+from collector.sql_endpoint.compression import accepted_encoding, decompressed
+from collector.sql_endpoint.execution import Query
+from collector.sql_endpoint.failures import QueryFailure
+from collector.sql_endpoint.limits import QueryLimits, check_setting
+
+USER = "default"
+_SETTING_NAME = re.compile(r"[A-Za-z_]\w*")
+# Parameters that are no settings. What a client of this endpoint cannot mean by them is refused below.
+_PROTOCOL = frozenset(
+    {
+        "query",
+        "database",
+        "default_format",
+        "query_id",
+        "user",
+        "password",
+        "session_id",
+        "session_timeout",
+        "session_check",
+        "wait_end_of_query",
+        # Asks for a newer Native format; a client looks whether the answer has it.
+        "client_protocol_version",
+        "compress",
+        "decompress",
+    }
+)
+
+
+class QueryRequest(NamedTuple):
+    """A query, and how its answer is wanted."""
+
+    query: Query
+    query_id: str
+    encoding: str | None
+    """The Content-Encoding of the answer."""
+    wait_end_of_query: bool
+    """Rather answer late than begin an answer that may fail on the way."""
+
+
+async def read_request(request: Request, database: str, limits: QueryLimits) -> QueryRequest:
+    """Read and check everything but the statement.
+
+    Raises:
+        QueryFailure: a request ClickHouse would refuse, or one for something that this endpoint does not do.
+    """
+    fields = dict(request.query_params)
+    body = decompressed(
+        await _body(request, limits.request_bytes),
+        request.headers.get("content-encoding", "").strip().lower(),
+        limits.request_bytes,
+    )
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        fields |= await _form(request, body)
+        body = b""
+    _check_user(request, fields)
+    _check_protocol(fields)
+    settings = {name: value for name, value in fields.items() if _is_setting(name)}
+    for name, value in settings.items():
+        check_setting(name, value, limits)
+    query = Query(
+        sql=_statement(fields.get("query", ""), body),
+        database=fields.get("database") or request.headers.get("x-clickhouse-database") or database,
+        parameters={name.removeprefix("param_"): value for name, value in fields.items() if name.startswith("param_")},
+        settings=settings,
+        default_format=fields.get("default_format") or request.headers.get("x-clickhouse-format") or "TabSeparated",
+    )
+    compressed = settings.get("enable_http_compression", "1") not in ("0", "false")
+    return QueryRequest(
+        query=query,
+        query_id=fields.get("query_id") or str(uuid.uuid4()),
+        encoding=accepted_encoding(request.headers.get("accept-encoding", "")) if compressed else None,
+        wait_end_of_query=fields.get("wait_end_of_query", "0") not in ("0", "false"),
+    )
+
+
+def _is_setting(name: str) -> bool:
+    if name in _PROTOCOL or name.startswith("param_"):
+        return False
+    if not _SETTING_NAME.fullmatch(name):
+        raise QueryFailure("BAD_ARGUMENTS", f"{name!r} is no name of a setting")
+    return True
+
+
+async def _body(request: Request, bytes_max: int) -> bytes:
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > bytes_max:
+                raise QueryFailure("QUERY_IS_TOO_LARGE", f"The request body is larger than {bytes_max} bytes")
+    except ClientDisconnect as error:
+        raise QueryFailure("QUERY_WAS_CANCELLED", "The client left before its request was complete") from error
+    return bytes(body)
+
+
+async def _form(request: Request, body: bytes) -> dict[str, str]:
+    """The fields of a multipart body, which clients use for parameters too long for a URL."""
+
+    async def replay() -> dict[str, object]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async with Request(request.scope, replay).form(max_part_size=max(len(body), 1)) as form:
+        fields = {name: value for name, value in form.multi_items() if isinstance(value, str)}
+        if len(fields) < len(form.multi_items()):
+            raise QueryFailure("NOT_IMPLEMENTED", "External data is not supported by this endpoint")
+    return fields
+
+
+def _statement(query: str, body: bytes) -> str:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise QueryFailure("BAD_ARGUMENTS", f"The query is not valid UTF-8 at byte {error.start}") from error
+    return f"{query}\n{text}" if query and text else query or text
+
+
+def _check_protocol(fields: Mapping[str, str]) -> None:
+    for name in ("compress", "decompress"):
+        if fields.get(name, "0") != "0":
+            raise QueryFailure(
+                "NOT_IMPLEMENTED", f"{name}=1 is not supported: use Accept-Encoding and Content-Encoding"
+            )
+    if fields.get("session_check", "0") != "0":
+        raise QueryFailure("SESSION_NOT_FOUND", "Session not found: sessions hold nothing at a read-only endpoint")
+
+
+def _check_user(request: Request, fields: Mapping[str, str]) -> None:
+    """Only the user of a fresh ClickHouse, who has no password: the endpoint listens on loopback."""
+    user, password = _basic_credentials(request.headers.get("authorization", ""))
+    user = fields.get("user") or request.headers.get("x-clickhouse-user") or user or USER
+    password = fields.get("password") or request.headers.get("x-clickhouse-key") or password
+    if user != USER or password:
+        raise QueryFailure(
+            "AUTHENTICATION_FAILED",
+            f"{user}: Authentication failed: password is incorrect, or there is no user with such name",
+        )
+
+
+def _basic_credentials(header: str) -> tuple[str, str]:
+    scheme, _, encoded = header.partition(" ")
+    if not header:
+        return "", ""
+    try:
+        user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise QueryFailure("AUTHENTICATION_FAILED", "Invalid authorization header") from error
+    if scheme.lower() != "basic":
+        raise QueryFailure("AUTHENTICATION_FAILED", f"Authorization {scheme} is not supported")
+    return user, password
