@@ -1,0 +1,98 @@
+"""Answers of the query catalogue as the pages see them: shared by all viewers, and never an exception.
+
+Ten viewers cost ClickHouse what one costs: an answer is kept for `FRESH_S`, and an older one is
+shown while a newer one is fetched. Where ClickHouse is away, the last good answer stands in,
+with its age and what is wrong.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from threading import Lock
+
+import pandas as pd
+import streamlit as st
+
+from dashboards.store import clickhouse_url
+from queries.errors import QueriesError
+from queries.runner import run
+
+REFRESH_S = 2.0
+"""How often a live page asks again, in s."""
+FRESH_S = 1.5
+"""An answer younger than this is shown without asking, in s; just under `REFRESH_S`, so that every tick asks once."""
+ANSWERS_MAX = 128
+"""Answers kept, of different questions or parameters; the least recently asked goes first."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a question."""
+
+    rows: pd.DataFrame = field(default_factory=pd.DataFrame)
+    at: datetime | None = None
+    """When ClickHouse gave these rows, UTC; None where it never did."""
+    problem: str = ""
+    """What is wrong now, in one line; '' where nothing is."""
+
+    @property
+    def known(self) -> bool:
+        """Whether ClickHouse ever answered."""
+        return self.at is not None
+
+
+class LastGood:
+    """The last good answer to each question, at most `ANSWERS_MAX` of them; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._answers: OrderedDict[tuple[object, ...], Answer] = OrderedDict()
+
+    def keep(self, key: tuple[object, ...], answer: Answer) -> None:
+        """Remember an answer, and forget the one that was longest not asked for."""
+        with self._lock:
+            self._answers[key] = answer
+            self._answers.move_to_end(key)
+            while len(self._answers) > ANSWERS_MAX:
+                self._answers.popitem(last=False)
+
+    def recall(self, key: tuple[object, ...]) -> Answer:
+        """The last good answer, or one that knows nothing."""
+        with self._lock:
+            return self._answers.get(key, Answer())
+
+
+LAST_GOOD = LastGood()
+
+
+def answer(question: str, **parameters: str | int) -> Answer:
+    """What is known of a query of the catalogue. Raises nothing that ClickHouse or the network cause.
+
+    Args:
+        question: Name of the query.
+        parameters: Its parameters; a trailing underscore is dropped (`from_`). Times stay relative
+            (`-30m`), so that all viewers of a range share one answer.
+    """
+    named = tuple(sorted((name.removesuffix("_"), value) for name, value in parameters.items()))
+    return shared_answer(clickhouse_url(), question, named)
+
+
+@st.cache_data(
+    ttl=FRESH_S, refresh_mode="background", max_entries=ANSWERS_MAX, show_spinner="Asking ClickHouse …", scope="global"
+)
+def shared_answer(url: str, question: str, parameters: tuple[tuple[str, str | int], ...]) -> Answer:
+    """One answer for all viewers. A failure is an answer too, so that a store that is away is not asked by each."""
+    key = (url, question, parameters)
+    try:
+        rows = run(question, url, "pandas", **dict(parameters))
+    except QueriesError as wrong:
+        return replace(LAST_GOOD.recall(key), problem=str(wrong))
+    good = Answer(in_utc(rows), datetime.now(UTC))
+    LAST_GOOD.keep(key, good)
+    return good
+
+
+def in_utc(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with their zone said: the runner's times are UTC without a word."""
+    times = rows.select_dtypes("datetime").columns
+    return rows.assign(**{name: rows[name].dt.tz_localize(UTC) for name in times})

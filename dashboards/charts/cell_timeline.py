@@ -1,0 +1,88 @@
+"""A cell's executions on one time axis: an overview to brush, and panels below that show what is brushed.
+
+Panels share the time axis; brushing the overview zooms all of them, an empty brush shows everything.
+"""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from dashboards.charts import estimates, gpu_lanes, idle_gaps, palette, queue_depth, throughput, times
+from dashboards.words import utc_text
+
+OVERVIEW_HEIGHT_PX = 26
+BRUSH = "zoom"
+
+
+def cell_timeline(executions: pd.DataFrame, candidates: pd.DataFrame) -> alt.VConcatChart:
+    """Everything of a cell that has a time, from rows of `executions` and of `candidates`."""
+    drawn = drawn_executions(executions)
+    colours = palette.graph_colours(executions)
+    brush = alt.selection_interval(name=BRUSH, encodings=["x"])
+    zoomed = times.zoomed(brush)
+    panels = [
+        overview(drawn, colours, brush),
+        gpu_lanes.gpu_lanes(drawn, colours, zoomed),
+        idle_gaps.idle_gaps(drawn, zoomed),
+        queue_depth.queue_depth(drawn, zoomed),
+        throughput.throughput(executions, zoomed),
+        *estimates.estimates(drawn, candidates, colours, zoomed),
+    ]
+    return stacked(panels)
+
+
+def stacked(panels: Sequence[alt.Chart | alt.LayerChart]) -> alt.VConcatChart:
+    """Panels one below the other, their plotting areas flush."""
+    return (
+        alt.vconcat(*panels, spacing=14, bounds="flush")
+        .resolve_scale(color="independent", x="independent")
+        .configure_view(stroke=None)
+        .configure_title(anchor="start", fontSize=13, offset=6)
+    )
+
+
+def drawn_executions(executions: pd.DataFrame) -> pd.DataFrame:
+    """What the panels draw of each execution. Where the device's start is not recorded, its end is the completion's."""
+    submitted = times.epoch_ms(executions.started_at)
+    gpu_ms = executions.graph_gpu_time_ns / 1e6
+    offset_ms = executions.graph_gpu_start_offset_ns.astype("float64") / 1e6
+    gpu_start = (submitted + offset_ms).fillna(times.epoch_ms(executions.ended_at) - gpu_ms)
+    return pd.DataFrame(
+        {
+            "sequence": executions.graph_sequence,
+            "graph": executions.graph_name,
+            "purpose": executions.graph_purpose,
+            "submitted_ms": submitted,
+            "submitted_utc": [utc_text(instant) for instant in executions.started_at],
+            "gpu_start_ms": gpu_start,
+            "gpu_end_ms": gpu_start + gpu_ms,
+            "gap_start_ms": gpu_start - executions.idle_gap_ns.clip(lower=0) / 1e6,
+            "gpu_time_ms": gpu_ms,
+            "wall_time_ms": executions.graph_wall_time_ns / 1e6,
+            "idle_gap_ms": executions.idle_gap_ns.clip(lower=0) / 1e6,
+            "queue_depth": executions.graph_queue_depth.astype("float64"),
+            "estimate_ms": executions.scheduler_estimate_ns.astype("float64") / 1e6,
+            "after_idle": executions.graph_after_idle.astype(bool),
+            "tokens": executions.batch_tokens_emitted.astype("float64"),
+        }
+    ).reset_index(drop=True)
+
+
+def overview(drawn: pd.DataFrame, colours: dict[str, str], brush: alt.Parameter) -> alt.Chart:
+    """Which graph ran when, in one strip; brushing it zooms the panels."""
+    return (
+        alt.Chart(drawn, title="Who was chosen — drag here to zoom, double-click to see everything")
+        .mark_rect()
+        .encode(
+            x=alt.X("gpu_start_ms:T", axis=times.axis(), scale=alt.Scale(nice=False), title=None),
+            x2="gpu_end_ms",
+            color=alt.Color(
+                "graph:N",
+                scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+                legend=alt.Legend(orient="top", direction="horizontal", title=None, symbolType="square"),
+            ),
+        )
+        .add_params(brush)
+        .properties(height=OVERVIEW_HEIGHT_PX)
+    )

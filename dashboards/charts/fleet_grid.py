@@ -1,0 +1,175 @@
+"""The fleet at a glance: one row an engine, time to the right, each cell coloured by its plain fraction."""
+
+import altair as alt
+import pandas as pd
+
+from dashboards.charts import palette, times
+from dashboards.words import engine_label, short_instance
+
+SELECTION = "cell"
+"""Name of the selection that a click on a cell makes; its fields are `service_instance_id` and `cell`."""
+ROW_PX = 44
+SHORT_WORD_PX, LONG_WORD_PX = 14, 66
+"""A cell at least this wide bears a letter, or the whole word, in px."""
+TYPICAL_WIDTH_PX = 1000
+"""Width of the grid on an ordinary screen, in px; only decides how much text a cell can bear."""
+SEPARATOR = "\u2063"
+"""Between the parts of a row's name. Invisible, so no label of an engine contains it."""
+
+
+def fleet_grid(cells: pd.DataFrame) -> alt.LayerChart:
+    """The grid, from rows of the query `cells`. Clicking a cell selects it (`SELECTION`)."""
+    rows = grid_rows(cells)
+    base = alt.Chart(rows).encode(
+        x=alt.X("start_ms:T", title=None, axis=times.axis(orient="top"), scale=alt.Scale(nice=False)),
+        x2="end_ms",
+        tooltip=tooltip(),
+    )
+    left = alt.Y("row:N", title=None, sort=None, axis=left_axis(), scale=alt.Scale(paddingInner=0.12))
+    right = alt.Y("row:N", title=None, sort=None, axis=right_axis(), scale=alt.Scale(paddingInner=0.12))
+    chosen = alt.selection_point(name=SELECTION, fields=["service_instance_id", "cell"], toggle=False)
+    return (
+        alt.layer(
+            base.mark_rect(cursor="pointer", stroke="transparent").encode(y=left, color=fraction_colour()).add_params(chosen),
+            strip(base, right, "stuck", -1),
+            strip(base, right, "inflated", 1),
+            words(base, right),
+        )
+        .resolve_axis(y="independent")
+        .properties(height=alt.Step(ROW_PX))
+        .configure_view(stroke=None)
+    )
+
+
+def grid_rows(cells: pd.DataFrame) -> pd.DataFrame:
+    """What the grid draws: one row a cell, in a steady order of engines, so that nothing jumps while it refreshes."""
+    rows = cells.sort_values(["host_name", "engine_package", "engine_recipe", "service_instance_id", "started_at"])
+    newest = rows.groupby("service_instance_id").tokens_per_s.last()
+    drawn = pd.DataFrame(
+        {
+            "service_instance_id": rows.service_instance_id,
+            "cell": rows.cell,
+            "row": [row_name(row, newest[row.service_instance_id]) for row in rows.itertuples()],
+            "engine": [engine_label(row) for row in rows.itertuples()],
+            "start_ms": times.epoch_ms(rows.started_at),
+            "end_ms": times.epoch_ms(rows.ended_at),
+            "started_utc": times.utc(rows.started_at),
+            "plain_fraction": rows.plain_fraction.astype("float64"),
+            "tokens_per_s": rows.tokens_per_s.astype("float64"),
+            "executions": rows.executions,
+            "executions_lost": rows.executions_lost,
+            "arm": rows.cell_arm,
+            "judged": rows.has_speculative.astype(bool) & rows.plain_fraction.notna(),
+            "stuck": rows.stuck.astype(bool),
+            "inflated": rows.inflated.astype(bool),
+        }
+    )
+    drawn["verdict"] = [verdict(row) for row in drawn.itertuples()]
+    drawn["mark"] = marks(drawn)
+    return drawn
+
+
+def row_name(row: object, tokens_per_s: float) -> str:
+    """An engine's row: two lines to its left, the throughput of its newest cell to its right."""
+    first = f"{row.host_name or 'no host'} / {short_instance(row.service_instance_id)}"  # type: ignore[attr-defined]
+    parts = [row.engine_package, row.engine_recipe]  # type: ignore[attr-defined]
+    second = " · ".join(part for part in parts if part)
+    return SEPARATOR.join([first, second, "" if pd.isna(tokens_per_s) else f"{tokens_per_s:,.0f}"])
+
+
+def verdict(row: object) -> str:
+    """The verdict on a cell in words."""
+    found = [name for name in ("stuck", "inflated") if getattr(row, name)]
+    if found:
+        return " and ".join(found)
+    return "fine" if row.judged else "no choice of graphs, or no decoding"  # type: ignore[attr-defined]
+
+
+def marks(drawn: pd.DataFrame) -> list[str]:
+    """The text in each cell: as much of its flags as fits."""
+    span = max(drawn.end_ms.max() - drawn.start_ms.min(), 1.0)
+    widths = (drawn.end_ms - drawn.start_ms) * (TYPICAL_WIDTH_PX / span)
+    return [mark(row, width) for row, width in zip(drawn.itertuples(), widths, strict=True)]
+
+
+def mark(row: object, width_px: float) -> str:
+    """A cell's flags as words, as letters, or not at all where it is too narrow (the strips remain)."""
+    found = [name for name in ("stuck", "inflated") if getattr(row, name)]
+    if width_px >= LONG_WORD_PX * max(len(found), 1):
+        return ", ".join(found)
+    return "".join(name[0].upper() for name in found) if width_px >= SHORT_WORD_PX else ""
+
+
+def fraction_colour() -> alt.Color:
+    """Blue to orange, turning at the threshold; grey where there was no choice."""
+    return alt.condition(  # type: ignore[no-any-return]
+        "datum.judged",
+        alt.Color(
+            "plain_fraction:Q",
+            title="plain fraction of decoding time",
+            scale=alt.Scale(
+                domain=palette.PLAIN_FRACTION_DOMAIN, range=palette.PLAIN_FRACTION_RANGE, clamp=True, interpolate="rgb"
+            ),
+            legend=alt.Legend(
+                orient="bottom", direction="horizontal", gradientLength=260, format=".0%", values=[0, 0.3, 0.6, 1]
+            ),
+        ),
+        alt.value(palette.NO_CHOICE),
+    )
+
+
+def strip(base: alt.Chart, y: alt.Y, flag: str, side: int) -> alt.Chart:
+    """A bar along the upper (-1) or lower (1) edge of flagged cells, seen however narrow they are."""
+    offset = side * (ROW_PX * 0.44 - 2)
+    return (
+        base.transform_filter(f"datum.{flag}")
+        .mark_rect(height=4, yOffset=offset, color=palette.FLAG, opacity=1)
+        .encode(y=y)
+    )
+
+
+def words(base: alt.Chart, y: alt.Y) -> alt.Chart:
+    """The flags as text in the middle of their cells."""
+    return (
+        base.transform_filter("datum.mark != ''")
+        .transform_calculate(middle_ms="(datum.start_ms + datum.end_ms) / 2")
+        .mark_text(color="#ffffff", fontWeight="bold", fontSize=12, baseline="middle", align="center")
+        .encode(x=alt.X("middle_ms:T"), x2=alt.Undefined, y=y, text="mark:N")
+    )
+
+
+def left_axis() -> alt.Axis:
+    """Host and instance above package and recipe."""
+    lines = f"slice(split(datum.value, '{SEPARATOR}'), 0, 2)"
+    return alt.Axis(labelExpr=lines, labelLimit=260, labelLineHeight=14, ticks=False, domain=False, grid=False)
+
+
+def right_axis() -> alt.Axis:
+    """Tokens/s of the newest cell."""
+    return alt.Axis(
+        orient="right",
+        title="tokens/s, newest cell",
+        titleAnchor="start",
+        labelExpr=f"split(datum.value, '{SEPARATOR}')[2]",
+        labelAlign="right",
+        labelPadding=48,
+        ticks=False,
+        domain=False,
+        grid=False,
+    )
+
+
+def tooltip() -> list[alt.Tooltip]:
+    """What hovering over a cell tells."""
+    return [
+        alt.Tooltip("engine:N"),
+        alt.Tooltip("service_instance_id:N", title="instance"),
+        alt.Tooltip("cell:N"),
+        alt.Tooltip("arm:N"),
+        alt.Tooltip("verdict:N"),
+        alt.Tooltip("plain_fraction:Q", title="plain fraction", format=".1%"),
+        alt.Tooltip("tokens_per_s:Q", title="tokens/s", format=",.0f"),
+        alt.Tooltip("executions:Q", format=","),
+        alt.Tooltip("executions_lost:Q", title="executions lost", format=","),
+        *times.tooltip("start_ms", "started_utc", "started"),
+    ]

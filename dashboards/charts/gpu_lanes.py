@@ -1,0 +1,48 @@
+"""When the GPU was busy, a lane for each graph; the empty time between is idle."""
+
+import altair as alt
+import pandas as pd
+
+from dashboards.charts import times
+
+LANE_PX = 20
+
+
+def gpu_lanes(drawn: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scale) -> alt.Chart:
+    """A rectangle for each execution, from its start on the device to its end there.
+
+    Args:
+        drawn: Rows of `cell_timeline.drawn_executions`.
+        colours: Of each graph, in the order of the lanes.
+        x_scale: The time scale that the panels share.
+    """
+    return (
+        alt.Chart(drawn, title="GPU busy, by graph")
+        .mark_rect(clip=True)
+        .encode(
+            x=alt.X("gpu_start_ms:T", scale=x_scale, axis=times.axis(labels=False)),
+            x2="gpu_end_ms",
+            y=alt.Y("graph:N", sort=list(colours), title=None, axis=times.value_axis()),
+            color=alt.Color(
+                "graph:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=None
+            ),
+            tooltip=tooltip(),
+        )
+        .properties(height=LANE_PX * max(len(colours), 1))
+    )
+
+
+def tooltip() -> list[alt.Tooltip]:
+    """What hovering over an execution tells."""
+    return [
+        alt.Tooltip("graph:N"),
+        alt.Tooltip("purpose:N"),
+        alt.Tooltip("sequence:Q", format="d"),
+        alt.Tooltip("gpu_time_ms:Q", title="GPU time, ms", format=".3f"),
+        alt.Tooltip("wall_time_ms:Q", title="wall time, ms", format=".3f"),
+        alt.Tooltip("idle_gap_ms:Q", title="idle gap before it, ms", format=".3f"),
+        alt.Tooltip("estimate_ms:Q", title="estimate, ms", format=".3f"),
+        alt.Tooltip("queue_depth:Q", title="queue depth", format="d"),
+        alt.Tooltip("tokens:Q", title="tokens emitted", format=",d"),
+        *times.tooltip("submitted_ms", "submitted_utc", "submitted"),
+    ]

@@ -1,0 +1,45 @@
+"""Time in charts: axes in the viewer's zone, UTC on hover.
+
+Instants go to the browser as Unix milliseconds with a fraction, which Vega shows in the browser's own
+zone and which keep the microseconds that a timestamp would lose on the way.
+"""
+
+import altair as alt
+import pandas as pd
+
+from dashboards.words import utc_text
+
+AXIS_FORMAT_LOCAL = "%Y-%m-%d %H:%M:%S.%L"
+
+
+def epoch_ms(instants: "pd.Series[pd.Timestamp]") -> "pd.Series[float]":
+    """Unix milliseconds, to the microsecond."""
+    return instants.astype("datetime64[ns, UTC]").astype("int64") / 1e6
+
+
+def utc(instants: "pd.Series[pd.Timestamp]") -> list[str]:
+    """The same instants as UTC text."""
+    return [utc_text(instant) for instant in instants]
+
+
+def axis(orient: str = "bottom", labels: bool = True) -> alt.Axis:
+    """A time axis in the viewer's zone."""
+    return alt.Axis(orient=orient, labels=labels, ticks=labels, labelOverlap=True, tickCount=8, grid=True, title=None)
+
+
+def tooltip(local: str, utc_column: str, title: str) -> list[alt.Tooltip]:
+    """An instant twice: in the viewer's zone and in UTC."""
+    return [
+        alt.Tooltip(f"{local}:T", title=f"{title}, here", format=AXIS_FORMAT_LOCAL),
+        alt.Tooltip(f"{utc_column}:N", title=f"{title}, UTC"),
+    ]
+
+
+def value_axis(tick_count: int = 4, form: str = "~s") -> alt.Axis:
+    """A vertical axis whose labels take the same room in every panel, so that the plotting areas are flush."""
+    return alt.Axis(tickCount=tick_count, format=form, minExtent=64, maxExtent=64, labelLimit=60, titlePadding=4, grid=True)
+
+
+def zoomed(brush: alt.Parameter) -> alt.Scale:
+    """The time scale of panels that show what is brushed in the overview."""
+    return alt.Scale(domain=brush, nice=False)

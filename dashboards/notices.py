@@ -1,0 +1,57 @@
+"""What a page says about the state of its data: fresh, empty, old, or out of reach."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+
+from dashboards.answers import Answer
+from dashboards.words import age, clock, escaped
+
+
+def viewer_zone() -> tzinfo:
+    """The viewer's time zone, as the browser names it; UTC where it names none."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+def zone_name() -> str:
+    """The viewer's zone in words."""
+    return st.context.timezone or "UTC"
+
+
+def say_problem(answers: Iterable[Answer]) -> None:
+    """Where something is wrong: what, and how old the data is that stands in."""
+    troubled = [answer for answer in answers if answer.problem]
+    if not troubled:
+        return
+    problem = escaped(troubled[0].problem)
+    times = [answer.at for answer in troubled if answer.at is not None]
+    if len(times) < len(troubled):
+        st.error(f"{problem}. Nothing to show yet; this page tries again by itself.", icon=":material/cloud_off:")
+        return
+    oldest = min(times)
+    now = datetime.now(UTC)
+    st.warning(
+        f"{problem}. Shown is the last good data, of {clock(oldest, viewer_zone(), now)}, {age(now - oldest)} old;"
+        " this page tries again by itself.",
+        icon=":material/cloud_off:",
+    )
+
+
+def say_freshness(answer: Answer, newest: datetime | None, live: bool = True) -> None:
+    """One quiet line: when the data was read, and how old the newest execution is."""
+    if answer.at is None:
+        return
+    now = datetime.now(UTC)
+    read = f"Read at {clock(answer.at, viewer_zone(), now)} ({zone_name()})"
+    last = "" if newest is None else f" · newest execution {ago(now, newest)}"
+    st.caption(f"{read}{last}" + (" · live" if live else ""))
+
+
+def ago(now: datetime, then: datetime) -> str:
+    """How long ago; clocks of other hosts may be ahead."""
+    return f"{age(now - then)} ago" if then <= now else f"{age(then - now)} ahead of this host's clock"

@@ -1,0 +1,31 @@
+"""Time ranges that a viewer can choose."""
+
+from typing import NamedTuple
+
+
+class TimeRange(NamedTuple):
+    """A stretch of time up to now."""
+
+    name: str
+    """On the page and in the URL."""
+    since: str
+    """The query parameter `from`; '' is all time."""
+    words: str
+    """In a sentence."""
+
+
+DEFAULT_RANGE = "30 min"
+ALL_TIME = "all"
+
+RANGES = {
+    choice.name: choice
+    for choice in (
+        TimeRange("10 min", "-10m", "in the last 10 minutes"),
+        TimeRange("30 min", "-30m", "in the last 30 minutes"),
+        TimeRange("2 h", "-2h", "in the last 2 hours"),
+        TimeRange("12 h", "-12h", "in the last 12 hours"),
+        TimeRange("24 h", "-24h", "in the last 24 hours"),
+        TimeRange("7 d", "-7d", "in the last 7 days"),
+        TimeRange(ALL_TIME, "", "in all stored time"),
+    )
+}

@@ -1,0 +1,45 @@
+"""Tables of the pages as Markdown: real links and real table cells, so that keyboards and screen readers find them."""
+
+from datetime import UTC, datetime, tzinfo
+
+import pandas as pd
+
+from dashboards.words import Row, cell_link, clock, engine_label, escaped, percent, short_instance, utc_text
+
+STUCK_ROWS_MAX = 20
+"""Stuck cells listed; `tachograph query stuck_plain` has all of them."""
+
+STUCK_HEAD = (
+    "| Cell | Engine | Arm | Since | Plain, % of decoding | Longest stretch, s | Tokens/s | Best speculative graph "
+    "| Gain from it, % | Cause |\n| :-- | :-- | :-- | :-- | --: | --: | --: | :-- | --: | :-- |"
+)
+
+
+def stuck_table(stuck: pd.DataFrame, zone: tzinfo) -> str:
+    """Rows of the query `stuck_plain`, each linked to its cell."""
+    now = datetime.now(UTC)
+    return "\n".join([STUCK_HEAD, *(stuck_row(row, zone, now) for row in stuck.itertuples())])
+
+
+def stuck_row(row: Row, zone: tzinfo, now: datetime) -> str:
+    """One stuck cell."""
+    shown = clock(row.started_at, zone, now) if str(row.cell).isdigit() else row.cell
+    since = row.started_at if pd.isna(row.plain_since) else row.plain_since
+    columns = [
+        f'[{escaped(shown)}]({cell_link(row.service_instance_id, row.cell)} "plain since {utc_text(since)}")',
+        f"{escaped(engine_label(row))} / {escaped(short_instance(row.service_instance_id))}",
+        escaped(row.cell_arm),
+        clock(since, zone, now),
+        percent(row.plain_fraction).removesuffix(" %"),
+        figure(row.plain_stretch_s, ".1f"),
+        figure(row.tokens_per_s, ",.0f"),
+        escaped(row.best_speculative_graph),
+        figure(row.gain_percent, "+.1f"),
+        "inflated estimates" if row.inflated else "not the estimates",
+    ]
+    return "| " + " | ".join(columns) + " |"
+
+
+def figure(value: float, form: str) -> str:
+    """A number, or nothing where it is not known."""
+    return "" if pd.isna(value) else format(value, form)

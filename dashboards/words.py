@@ -1,0 +1,164 @@
+"""Sentences of the pages: pure functions from rows to plain English, so that tests need no browser.
+
+Rows are those of the query catalogue; text that comes from engines is escaped before it meets Markdown.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+from urllib.parse import urlencode
+
+import pandas as pd
+
+Row = Any
+"""One row of a DataFrame (pandas gives them no type)."""
+
+MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$:])")
+
+
+def escaped(text: object) -> str:
+    """Text that Markdown shows as it stands."""
+    return MARKDOWN.sub(r"\\\1", str(text))
+
+
+def cell_link(instance: str, cell: str) -> str:
+    """The Cell page's address for one cell, relative to the dashboards' root."""
+    return "cell?" + urlencode({"engine": instance, "cell": cell})
+
+
+def engine_label(row: Row) -> str:
+    """An engine as a person names it: host, package, recipe."""
+    parts = [row.host_name, row.engine_package, row.engine_recipe]
+    return " · ".join(str(part) for part in parts if part) or str(row.service_instance_id)
+
+
+def short_instance(instance: str) -> str:
+    """The first eight characters: enough to tell the runs on one host apart."""
+    return instance[:8]
+
+
+def clock(instant: datetime, zone: tzinfo, today: datetime) -> str:
+    """A time of day in the viewer's zone, with the date where it is not today's."""
+    local = instant.astimezone(zone)
+    same_day = local.date() == today.astimezone(zone).date()
+    return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M:%S}"
+
+
+def age(span: timedelta) -> str:
+    """How long, in the two largest units that tell something."""
+    seconds = max(0, round(span.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    if seconds < 86400:
+        return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+    return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 engine`, `2 engines`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def percent(fraction: float) -> str:
+    """A share without false precision."""
+    return f"{100 * fraction:.0f} %"
+
+
+def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
+    """How many engines, how many of them stuck, and the worst.
+
+    Args:
+        cells: Rows of the query `cells`; at least one.
+        since: The time range in words, such as `in the last 30 minutes`.
+    """
+    engines = counted(cells.service_instance_id.nunique(), "engine")
+    stuck, inflated = cells[cells.stuck], cells[cells.inflated]
+    if stuck.empty:
+        told = f"**{engines} {since}, none stuck in plain decode.**"
+        return told if inflated.empty else f"{told} Inflated estimates turned decisions in {cells_of(inflated)}."
+    worst = stuck.sort_values(["plain_fraction", "plain_s"], ascending=False).iloc[0]
+    link = f"[{escaped(engine_label(worst))}]({cell_link(worst.service_instance_id, worst.cell)})"
+    return (
+        f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)})."
+        f" Worst: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."
+    )
+
+
+def cells_of(cells: pd.DataFrame) -> str:
+    """`3 cells`, and of how many engines where several have some."""
+    engines = cells.service_instance_id.nunique()
+    return counted(len(cells), "cell") + (f" of {engines:,} engines" if engines > 1 else "")
+
+
+def cell_sentence(cell: Row, stuck: Row | None, inflation: pd.DataFrame) -> str:
+    """What happened in a cell.
+
+    Args:
+        cell: Its row of `cells`.
+        stuck: Its row of `stuck_plain`, where it is stuck.
+        inflation: Its rows of `estimate_inflation`, the most time turned first.
+    """
+    if pd.isna(cell.plain_fraction):
+        return "No ordinary decoding in this cell, so there is nothing to judge."
+    if not cell.has_speculative:
+        return "Fine: this engine has no speculative graph to choose from, so plain decode is all that it can do."
+    if cell.stuck:
+        return f"**Stuck in plain decode:** {stuck_clause(cell, stuck)}. {cause_clause(cell, inflation)}".strip()
+    share = f"{percent(cell.plain_fraction)} of the decoding time went to plain decode"
+    if cell.inflated:
+        return f"**Inflated estimates**, though not stuck: {share}. {cause_clause(cell, inflation)}"
+    return f"Fine: {share}, and no inflated estimate cost it anything worth naming."
+
+
+def cell_header(cell: Row, zone: tzinfo) -> str:
+    """Whose cell it is, when, and under which conditions, as two lines of Markdown."""
+    now = datetime.now(UTC)
+    lost = f", {counted(int(cell.executions_lost), 'execution')} lost" if cell.executions_lost else ""
+    facts = [
+        f"instance {escaped(cell.service_instance_id)}",
+        f"cell {escaped(cell.cell)}",
+        f"engine {escaped(cell.engine_name)} {escaped(cell.engine_version)}" if cell.engine_name else "",
+        f"cost model {escaped(cell.scheduler_cost_model)}" if cell.scheduler_cost_model else "",
+        f"arm {escaped(cell.cell_arm)}" if cell.cell_arm else "",
+        "" if pd.isna(cell.cell_concurrency) else f"concurrency {cell.cell_concurrency}",
+    ]
+    began = f"{clock(cell.started_at, zone, now)} ({utc_text(cell.started_at)})"
+    speed = "" if pd.isna(cell.tokens_per_s) else f" · **{cell.tokens_per_s:,.0f} tokens/s**"
+    return (
+        f"**{escaped(engine_label(cell))}** · from {began} for {cell.elapsed_s:.1f} s{speed}"
+        f" · {counted(int(cell.executions), 'execution')}{lost}\n\n" + " · ".join(fact for fact in facts if fact)
+    )
+
+
+def stuck_clause(cell: Row, stuck: Row | None) -> str:
+    """How much plain decode, for how long, and what the best speculative graph would have given."""
+    share = f"{percent(cell.plain_fraction)} of the decoding time"
+    if stuck is None:
+        return share
+    told = share if pd.isna(stuck.plain_stretch_s) else f"{share}, up to {stuck.plain_stretch_s:.1f} s at a stretch"
+    if pd.isna(stuck.gain_percent):
+        return f"{told}; no speculative graph ran that it could be compared with"
+    graph = escaped(stuck.best_speculative_graph)
+    if stuck.gain_percent <= 0:
+        return f"{told}, and rightly: {graph} would have given {-stuck.gain_percent:.1f} % fewer tokens/s"
+    return f"{told}, while {graph} would have given {stuck.gain_percent:.1f} % more tokens/s"
+
+
+def cause_clause(cell: Row, inflation: pd.DataFrame) -> str:
+    """Which graph was charged too much, and how many decisions that turned."""
+    turned = inflation[inflation.turned_s > 0] if not inflation.empty else inflation
+    if turned.empty or not cell.inflated:
+        return "Inflated estimates are not the cause." if cell.stuck else ""
+    worst = turned.iloc[0]
+    return (
+        f"{escaped(worst.graph)} was charged up to {worst.estimate_max_ns / 1e6:.1f} ms for the"
+        f" {worst.cost_ns / 1e6:.1f} ms that it costs, and that turned"
+        f" {counted(int(cell.decisions_turned), 'decision')} ({cell.turned_s:.1f} s)."
+    )
+
+
+def utc_text(instant: pd.Timestamp) -> str:
+    """An instant in UTC, to the millisecond, for hovering."""
+    return f"{instant.tz_convert(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
