@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.httpclient import HttpClient
 
 from collector.acceptance import Outcome
 from collector.decoding.wire import REQUEST_SCHEMA, marked
@@ -29,8 +30,6 @@ _INSERT_SETTINGS: Final[Mapping[str, Any]] = {
     # A batch is one block: either none of it is read, or all.
     "input_format_parallel_parsing": 0,
     "max_insert_block_size": 1_000_000,
-    "format_schema_source": "string",
-    "format_schema_message_name": "Request",
 }
 
 
@@ -50,7 +49,7 @@ class RequestStore:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        settings = {**_INSERT_SETTINGS, "format_schema": REQUEST_SCHEMA.read_text("utf-8")}
+        settings = {**_INSERT_SETTINGS, **_schema_settings(client)}
         # Older servers lack some, and refuse a setting they do not know.
         self._settings = {name: value for name, value in settings.items() if name in client.server_settings}
 
@@ -74,3 +73,15 @@ class RequestStore:
             fmt="Protobuf",
             settings={**self._settings, "insert_deduplication_token": token},
         )
+
+
+def _schema_settings(client: Client) -> dict[str, str]:
+    """How to tell ClickHouse the form of a request: a server cannot see our file, and the embedded engine, given
+    the text, writes it into the working directory."""
+    if isinstance(client, HttpClient):
+        return {
+            "format_schema_source": "string",
+            "format_schema": REQUEST_SCHEMA.read_text("utf-8"),
+            "format_schema_message_name": "Request",
+        }
+    return {"format_schema_source": "file", "format_schema": f"{REQUEST_SCHEMA}:Request"}

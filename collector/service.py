@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import structlog
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import DATABASE, connect, engine_path, open_store, without_password
+from collector.clickhouse import DATABASE, connect, connection_string, open_store, without_password
 from collector.http_server import HttpServer
 from collector.metrics import CollectorMetrics
 from collector.migrations import apply_schema
@@ -106,7 +106,7 @@ class Collector:
         self._serve(starting, HttpServer(HttpReceiver(writer, self.metrics, writer.trouble).app, http, "otlp-http"))
         if sql:
             self.clickhouse_port = port_of(sql)
-            endpoint = sql_endpoint(str(engine_path(self.settings.data_dir)), DATABASE)
+            endpoint = sql_endpoint(connection_string(self.settings.data_dir), DATABASE)
             self._serve(starting, HttpServer(endpoint, sql, "clickhouse-http"))
 
     def _bind(self, port: int, setting: str) -> socket.socket:
