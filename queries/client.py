@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import logging
 from collections.abc import Iterator
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -17,6 +18,9 @@ CONNECT_TIMEOUT_S = 5
 ANSWER_TIMEOUT_S = 300
 CLIENTS_MAX = 8
 """Clients kept open by `connected`, one for each URL."""
+
+# The driver logs what it raises; without a handler that would be a second line on standard error.
+logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
 
 
 def connect(url: str) -> Client:

@@ -1,5 +1,6 @@
 """`tachograph query`: ask a question of the catalogue from a terminal or a script."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
@@ -107,10 +108,19 @@ def write(content: bytes, output: Path | None) -> None:
     if output is None:
         if content.startswith(b"PAR1") and sys.stdout.isatty():
             raise CallError("parquet is binary: name a file by --output, or pipe it on")
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        to_standard_output(content)
         return
     try:
         output.write_bytes(content)
     except OSError as wrong:
         raise CallError(f"{output}: {wrong.strerror or wrong}") from wrong
+
+
+def to_standard_output(content: bytes) -> None:
+    """Write it all; a reader that has gone (`| head`) is no fault."""
+    try:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

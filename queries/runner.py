@@ -63,7 +63,9 @@ def run(name: str, url: str, format: Format = "pandas", **values: object) -> Any
         if format == "pandas":
             frame = client.query_df(sql, parameters=parameters)
             # An answer without rows comes without columns too.
-            return frame if len(frame.columns) else frame.reindex(columns=[column.name for column in find(name).columns])
+            return (
+                frame if len(frame.columns) else frame.reindex(columns=[column.name for column in find(name).columns])
+            )
         if format == "arrow":
             return client.query_arrow(sql, parameters=parameters)
         return list(client.query(sql, parameters=parameters).named_results())

@@ -16,6 +16,9 @@ from queries.catalogue import Column, Query
 
 WIDTH_WHEN_PIPED = 1000
 LABEL_WIDTH_MAX = 40
+COLUMNS_MIN = 3
+ROWS_MEASURED = 200
+"""How many rows tell how wide a table is: measuring is slower than printing."""
 VERDICTS_BAD = ("stuck", "inflated")
 
 
@@ -77,9 +80,17 @@ def heading(column: Column) -> str:
 
 
 def answer_table(query: Query, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The answer's main columns; those that are empty in every row are left out."""
+    """The answer's main columns: those that are empty in every row are left out, and the last that do not fit."""
     by_name = {column.name: column for column in query.columns}
     shown = [by_name[name] for name in query.table if any(row[name] not in (None, "") for row in rows)]
+    count = len(shown)
+    while count > COLUMNS_MIN and width_of(table_of(query, shown[:count], rows[:ROWS_MEASURED])) > console_width():
+        count -= 1
+    return printed(table_of(query, shown[:count], rows))
+
+
+def table_of(query: Query, shown: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> Table:
+    """These columns of these rows."""
     table = Table(
         caption=f"{len(rows)} rows; --format csv, json or parquet gives all {len(query.columns)} columns, exact"
     )
@@ -87,7 +98,7 @@ def answer_table(query: Query, rows: Sequence[Mapping[str, Any]]) -> bytes:
         table.add_column(heading(column), justify="left" if column.unit in ("", "time") else "right", overflow="fold")
     for row in rows:
         table.add_row(*(cell_text(column, row[column.name]) for column in shown))
-    return printed(table)
+    return table
 
 
 def catalogue_table(queries: Iterable[Query]) -> bytes:
@@ -108,11 +119,26 @@ def catalogue_json(queries: Iterable[Query]) -> bytes:
     return json.dumps(entries, indent=1).encode() + b"\n"
 
 
+def width_of(table: Table) -> int:
+    """How wide a table is with nothing folded."""
+    console = Console(file=io.StringIO(), width=WIDTH_WHEN_PIPED)
+    return console.measure(table).maximum
+
+
+def console_width() -> int:
+    """Columns of characters: of the terminal, without a bound worth the name elsewhere."""
+    return Console().width if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WHEN_PIPED
+
+
 def printed(table: Table) -> bytes:
     """The table as text: as wide as the terminal and coloured there, plain and unfolded elsewhere."""
     is_terminal = sys.stdout.isatty()
-    width = None if is_terminal or "COLUMNS" in os.environ else WIDTH_WHEN_PIPED
     text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=is_terminal, color_system="auto" if is_terminal else None)
+    console = Console(
+        file=text,
+        width=console_width(),
+        force_terminal=is_terminal,
+        color_system="auto" if is_terminal else None,
+    )
     console.print(table)
     return text.getvalue().encode()

@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +19,9 @@ from queries.commands import query
 from queries.errors import CallError, ParameterError, RefusedError, UnknownQueryError
 from queries.runner import run
 from tests.fixtures.query_rows import START_NS, insert, round_of
+
+
+ROOT = Path(__file__).parents[2]
 
 
 class Settings(NamedTuple):
@@ -135,3 +141,12 @@ def test_an_empty_frame_has_its_columns(url: str) -> None:
 def test_text_with_quotes_is_bound_not_formatted(url: str) -> None:
     for text in ("a' OR 1 = 1 --", "\\", "a\tb\nc", "é'", "{host:String}"):
         assert run("cells", url, "rows", host=text) == []
+
+
+def test_a_reader_that_has_gone_is_no_fault() -> None:
+    call = "from queries.commands import query; query(None, format='json')"
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run([sys.executable, "-c", call], stdout=writer, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, b"")

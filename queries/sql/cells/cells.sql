@@ -31,7 +31,7 @@
 -- column batch_tokens_emitted [tokens] | Tokens emitted, all purposes.
 -- column tokens_per_s [tokens/s] | batch_tokens_emitted / elapsed_s.
 -- column gpu_busy_fraction [fraction] | GPU time / elapsed time.
--- table: host_name, cell, engine_package, cell_arm, started_at, executions, executions_lost, plain_fraction, stuck, inflated, tokens_per_s, scheduler_cost_model, turned_s
+-- table: host_name, cell, stuck, inflated, plain_fraction, tokens_per_s, engine_package, started_at, executions, executions_lost, cell_arm, turned_s, scheduler_cost_model
 -- example: tachograph query cells --param host=gpu-node-024 --param from=-15m
 SELECT
     service_instance_id,

@@ -25,7 +25,7 @@
 -- column turned_s [s] | Wall time of the decisions turned.
 -- column tokens_lost [tokens] | Expected tokens lost by the decisions turned, at measured costs.
 -- column inflated [] | turned_s is at least inflated_above_s.
--- table: host_name, cell, graph, cost_ns, estimate_mean_ns, estimate_max_ns, ratio_max, decisions_overcharged, decisions_turned, turned_s, overcharged_since, inflated
+-- table: host_name, cell, graph, inflated, cost_ns, estimate_max_ns, ratio_max, decisions_turned, turned_s, decisions_overcharged, estimate_mean_ns, overcharged_since, measured_in
 -- example: tachograph query estimate_inflation --param cell=bench-r014
 SELECT
     d.service_instance_id AS service_instance_id,

@@ -22,7 +22,7 @@
 -- column gain_percent [%] | What that would have given beyond plain decode; negative where plain decode was right.
 -- column turned_s [s] | Wall time of decisions that inflated estimates turned to a worse graph.
 -- column inflated [] | turned_s is at least inflated_above_s: stuck by the scheduler's own estimates.
--- table: host_name, cell, engine_package, plain_fraction, plain_since, plain_stretch_s, tokens_per_s, inflated, turned_s, best_speculative_graph, gain_percent, scheduler_cost_model
+-- table: host_name, cell, plain_fraction, plain_since, plain_stretch_s, tokens_per_s, inflated, gain_percent, best_speculative_graph, engine_package, turned_s, scheduler_cost_model
 -- example: tachograph query stuck_plain --param from=-1h
 SELECT
     v.service_instance_id AS service_instance_id,

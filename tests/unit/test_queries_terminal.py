@@ -1,0 +1,64 @@
+"""Tables for the eye: units, times in human units, and no folded columns."""
+
+from datetime import datetime
+
+import pytest
+
+from queries.catalogue import Column, find
+from queries.terminal import answer_table, cell_text, heading
+
+WHEN = datetime(2026, 11, 1, 0, 0, 0, 123456)  # noqa: DTZ001 (as the driver gives it: UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "value", "text"),
+    [
+        ("gpu_time_median_ns", "ns", 28_500_123, "28.500"),
+        ("executions", "executions", 12345, "12,345"),
+        ("batch_tokens", "tokens", 10.25, "10.2"),
+        ("plain_fraction", "fraction", 0.98765, "0.988"),
+        ("tokens_per_s", "tokens/s", 2443.91, "2,443.9"),
+        ("gain_percent", "%", -4.35, "-4.3"),
+        ("started_at", "time", WHEN, "2026-11-01 00:00:00.123"),
+        ("graphs", "", ["P128", "decode"], "P128, decode"),
+        ("attributes", "", {"all_reduce": "nccl"}, "all_reduce=nccl"),
+        ("has_speculative", "", True, "yes"),
+        ("host_name", "", "[red]node", r"\[red]node"),
+        ("stuck", "", True, "[bold red]stuck[/]"),
+        ("stuck", "", False, "no"),
+        ("cell_position", "", None, ""),
+    ],
+)
+def test_values(name: str, unit: str, value: object, text: str) -> None:
+    assert cell_text(Column(name, unit, "…"), value) == text
+
+
+def test_headings_name_the_unit_shown() -> None:
+    assert heading(Column("cost_ns", "ns", "…")) == "cost\nms"
+    assert heading(Column("started_at", "time", "…")) == "started_at\nUTC"
+    assert heading(Column("stuck", "", "…")) == "stuck"
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_none_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = find("cells")
+    row = {column.name: None for column in query.columns} | {
+        "host_name": "gpu-node-024",
+        "cell": "bench-r014",
+        "stuck": True,
+        "inflated": True,
+        "plain_fraction": 0.92,
+        "tokens_per_s": 2266.8,
+        "engine_package": "rc2-0b6e5f",
+        "started_at": WHEN,
+        "executions": 2074,
+        "executions_lost": 0,
+    }
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = answer_table(query, [row]).decode()
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "gpu-node-024" in narrow
+    assert "2,266.8" in narrow
+    assert "2026-11-01" not in narrow
+    assert "all 30 columns" in narrow.replace("\n", " ")
+    monkeypatch.delenv("COLUMNS")
+    assert "2026-11-01 00:00:00.123" in answer_table(query, [row]).decode()
