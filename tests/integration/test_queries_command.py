@@ -20,7 +20,6 @@ from queries.errors import CallError, ParameterError, RefusedError, UnknownQuery
 from queries.runner import run
 from tests.fixtures.query_rows import START_NS, insert, round_of
 
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -334,3 +334,10 @@ def test_every_query_has_its_columns_and_every_filter_filters(clickhouse: Client
         assert 0 < len(ask(clickhouse, query.name, **{parameter: kept}, **shared)) < len(unfiltered), parameter
         assert ask(clickhouse, query.name, **{parameter: "absent"}, **shared) == [], parameter
     assert len(ask(clickhouse, query.name, limit=1, **shared)) == 1
+
+
+def test_a_graph_without_gpu_time_has_no_measured_cost(clickhouse: Client) -> None:
+    insert(clickhouse, [round_of(n, 13 * n, "decode", 0, wall_ms=0, **FOOLED) for n in range(6)])
+    assert ask(clickhouse, "estimate_inflation") == []
+    (row,) = ask(clickhouse, "cells", **ANY_LENGTH)
+    assert (row["plain_fraction"], row["decisions_turned"]) == (None, 0)

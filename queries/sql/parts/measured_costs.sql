@@ -18,4 +18,4 @@ ASOF LEFT JOIN measured_in_cell AS earlier
     ON earlier.service_instance_id = o.service_instance_id AND earlier.graph_name = o.graph AND earlier.cell_started_at <= o.asked_from
 ASOF LEFT JOIN measured_in_cell AS later
     ON later.service_instance_id = o.service_instance_id AND later.graph_name = o.graph AND later.cell_started_at > o.asked_from
-WHERE measured_in != ''
+WHERE measured_in != '' AND cost_ns > 0
