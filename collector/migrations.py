@@ -57,7 +57,8 @@ def apply_schema(client: Client, changes: list[SchemaFile] | None = None) -> lis
     """
     wanted = schema_files() if changes is None else changes
     _run(client, "schema_changes", _SCHEMA_CHANGES)
-    applied = dict(client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows)
+    rows = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
+    applied: dict[str, str] = {str(name): str(sha256) for name, sha256 in rows}
     for change in wanted:
         if applied.get(change.name, change.sha256) != change.sha256:
             raise SchemaError(

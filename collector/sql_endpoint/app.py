@@ -4,11 +4,11 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from chdb.state.sqlitelike import Connection
 from starlette.applications import Starlette
@@ -17,19 +17,28 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from collector.sql_endpoint.compression import Compressor, compressor
+from collector.sql_endpoint.compression import compressor
 from collector.sql_endpoint.execution import Execution, Piece
-from collector.sql_endpoint.failures import QueryFailure
+from collector.sql_endpoint.failures import QueryError
 from collector.sql_endpoint.guard import Guard
 from collector.sql_endpoint.limits import QueryLimits
 from collector.sql_endpoint.requests import QueryRequest, read_request
 
 T = TypeVar("T")
 
+
+class InThread(Protocol):
+    """Runs blocking work in a worker thread."""
+
+    async def __call__(self, work: Callable[[], T]) -> T: ...
+
+
 # What is held back, so that a query failing early is answered by a status. ClickHouse holds back 1 MiB too; with
 # wait_end_of_query it holds back all, here so much: then the answer begins, and a failure ends it as it does there.
 _HELD_BACK_BYTES = 1024**2
 _HELD_BACK_WAITING_BYTES = 16 * 1024**2
+_CLOSE_S = 3
+_KILL_AGAIN_S = 0.5
 _CONTENT_TYPES = {
     "CSV": "text/csv; charset=UTF-8; header=absent",
     "CSVWithNames": "text/csv; charset=UTF-8; header=present",
@@ -82,7 +91,10 @@ class _Identity(NamedTuple):
 
 
 class SqlEndpoint:
-    """Runs queries, a bounded number at once, each in worker threads."""
+    """Runs queries, a bounded number at once, each in worker threads.
+
+    Reads the engine that is open on the connection string; a database that a request does not name is the one given.
+    """
 
     def __init__(self, connection_string: str, database: str, limits: QueryLimits) -> None:
         self.database = database
@@ -97,21 +109,32 @@ class SqlEndpoint:
         self._threads = ThreadPoolExecutor(limits.queries_at_once + 2, thread_name_prefix="sql-endpoint")
         self._running: set[Execution] = set()
 
-    def close(self) -> None:
-        """Kill what runs and wait for it."""
+    def kill_all(self) -> None:
+        """Make every query under way fail soon. May be called from any thread."""
         for execution in list(self._running):
             execution.kill()
-        self._threads.shutdown()
+
+    async def close(self) -> None:
+        """Wait until what was killed has given its connection back."""
+        deadline = time.monotonic() + _CLOSE_S
+        while self._running and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        self._threads.shutdown(wait=not self._running)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one query request."""
+        # An answer that is left incomplete makes the server close the connection.
+        with suppress(_StalledError):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         query_id = ""
         try:
             asked = await read_request(Request(scope, receive), self.database, self.limits)
             query_id = asked.query_id
             async with self._turn():
                 await self._run_while_connected(asked, receive, send)
-        except QueryFailure as failure:
+        except QueryError as failure:
             response = PlainTextResponse(
                 failure.body(self._identity.version),
                 status_code=failure.status,
@@ -124,7 +147,7 @@ class SqlEndpoint:
         try:
             await asyncio.wait_for(self._turns.acquire(), self.limits.wait_s)
         except TimeoutError as error:
-            raise QueryFailure(
+            raise QueryError(
                 "TOO_MANY_SIMULTANEOUS_QUERIES",
                 f"Too many simultaneous queries. Maximum: {self.limits.queries_at_once}",
             ) from error
@@ -141,17 +164,21 @@ class SqlEndpoint:
         leaving = asyncio.ensure_future(_left(receive))
         try:
             await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not running.done():
-                await self._in_thread(execution.kill)
-            await running
         finally:
             leaving.cancel()
-            self._running.discard(execution)
-            await asyncio.shield(self._in_thread(execution.close))
+            try:
+                # Again, because a kill does not meet a query that is about to start.
+                while not running.done():
+                    await self._in_thread(execution.kill)
+                    await asyncio.wait({running}, timeout=_KILL_AGAIN_S)
+                await running
+            finally:
+                await self._in_thread(execution.close)
+                self._running.discard(execution)
 
     async def _run(self, execution: Execution, asked: QueryRequest, send: Send) -> None:
         progress = _Progress()
-        held, rest = await self._first_pieces(execution, asked, progress)
+        held, more = await self._first_pieces(execution, asked, progress)
         tag = secrets.token_hex(8)
         headers = {
             **self._headers(asked.query_id),
@@ -161,17 +188,15 @@ class SqlEndpoint:
             "Content-Type": _CONTENT_TYPES.get(execution.format, "text/plain; charset=UTF-8"),
             **({"Content-Encoding": asked.encoding} if asked.encoding else {}),
         }
-        encode = compressor(asked.encoding) if asked.encoding else None
-        start = Response(status_code=200, headers=headers)
-        del start.headers["content-length"]
-        await send({"type": "http.response.start", "status": 200, "headers": start.raw_headers})
-        await _send_body(send, encode, b"".join(held))
+        body = _Body(send, asked.encoding, self._in_thread, self.limits.send_s)
+        await body.start(headers)
+        await body.write(b"".join(held))
         try:
-            while rest and (piece := await self._in_thread(execution.next)) is not None:
-                await _send_body(send, encode, piece.data)
-        except QueryFailure as failure:
-            await _send_body(send, encode, _late_failure(failure.body(self._identity.version), tag))
-        await send({"type": "http.response.body", "body": encode.flush() if encode else b"", "more_body": False})
+            while more and (piece := await self._in_thread(execution.next)) is not None:
+                await body.write(piece.data)
+        except QueryError as failure:
+            await body.write(_late_failure(failure.body(self._identity.version), tag))
+        await body.end()
 
     async def _first_pieces(
         self, execution: Execution, asked: QueryRequest, progress: _Progress
@@ -205,8 +230,42 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-async def _send_body(send: Send, encode: Compressor | None, data: bytes) -> None:
-    await send({"type": "http.response.body", "body": encode.compress(data) if encode else data, "more_body": True})
+class _StalledError(Exception):
+    """The client takes nothing any more."""
+
+
+class _Body:
+    """An answer's body on its way, compressed in a worker thread."""
+
+    def __init__(self, send: Send, encoding: str | None, in_thread: InThread, send_s: float) -> None:
+        self._send = send
+        self._encode = compressor(encoding) if encoding else None
+        self._in_thread = in_thread
+        self._send_s = send_s
+
+    async def start(self, headers: Mapping[str, str]) -> None:
+        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": 200, "headers": raw})
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece.
+
+        Raises:
+            _StalledError: the client did not take it in time.
+        """
+        if self._encode is not None:
+            data = await self._in_thread(partial(self._encode.compress, data))
+        await self._part(data, more=True)
+
+    async def end(self) -> None:
+        await self._part(self._encode.flush() if self._encode else b"", more=False)
+
+    async def _part(self, data: bytes, more: bool) -> None:
+        sent = self._send({"type": "http.response.body", "body": data, "more_body": more})
+        try:
+            await asyncio.wait_for(sent, self._send_s)
+        except TimeoutError as error:
+            raise _StalledError from error
 
 
 def _late_failure(message: str, tag: str) -> bytes:
@@ -216,17 +275,14 @@ def _late_failure(message: str, tag: str) -> bytes:
     return b"\r\n%b\r\n%b\r\n%b%d %b\r\n%b\r\n" % (marker, tag.encode(), text, len(text), tag.encode(), marker)
 
 
-def sql_endpoint(connection_string: str, database: str, limits: QueryLimits | None = None) -> Starlette:
-    """The application over the engine that is open on this connection string.
-
-    A database that a request does not name is this one.
-    """
-    endpoint = SqlEndpoint(connection_string, database, limits or QueryLimits())
+def application(endpoint: SqlEndpoint) -> Starlette:
+    """The ASGI application that answers from an endpoint."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        await asyncio.to_thread(endpoint.close)
+        await asyncio.to_thread(endpoint.kill_all)
+        await endpoint.close()
 
     return Starlette(
         routes=[

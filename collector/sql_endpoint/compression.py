@@ -7,7 +7,7 @@ from typing import Protocol
 
 import lz4.frame
 
-from collector.sql_endpoint.failures import QueryFailure
+from collector.sql_endpoint.failures import QueryError
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -80,19 +80,19 @@ def decompressed(body: bytes, encoding: str, bytes_max: int) -> bytes:
     """A request body without its Content-Encoding.
 
     Raises:
-        QueryFailure: an unknown encoding, a broken body, or more than so many bytes.
+        QueryError: an unknown encoding, a broken body, or more than so many bytes.
     """
     if encoding in ("", "identity"):
         return body
     if encoding not in _DECOMPRESSORS:
-        raise QueryFailure("UNKNOWN_COMPRESSION_METHOD", f"Unknown compression method {encoding}")
+        raise QueryError("UNKNOWN_COMPRESSION_METHOD", f"Unknown compression method {encoding}")
     decompressor = _DECOMPRESSORS[encoding]()
     try:
         plain = decompressor.decompress(body, bytes_max + 1)
     except (zlib.error, RuntimeError, ValueError, EOFError, zstd.ZstdError) as error:
-        raise QueryFailure("CANNOT_DECOMPRESS", f"The body is not {encoding}: {error}") from error
+        raise QueryError("CANNOT_DECOMPRESS", f"The body is not {encoding}: {error}") from error
     if len(plain) > bytes_max:
-        raise QueryFailure("QUERY_IS_TOO_LARGE", f"The request body is larger than {bytes_max} bytes")
+        raise QueryError("QUERY_IS_TOO_LARGE", f"The request body is larger than {bytes_max} bytes")
     if not decompressor.eof:
-        raise QueryFailure("CANNOT_DECOMPRESS", f"The {encoding} body is cut short")
+        raise QueryError("CANNOT_DECOMPRESS", f"The {encoding} body is cut short")
     return plain

@@ -3,16 +3,19 @@
 import threading
 import uuid
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from chdb.state.sqlitelike import Connection, StreamingResult
+from chdb.state.sqlitelike import Connection
 
-from collector.sql_endpoint.failures import QueryFailure, engine_failure
+from collector.sql_endpoint.failures import QueryError, engine_failure
 from collector.sql_endpoint.guard import Guard, Statement
 from collector.sql_endpoint.limits import QueryLimits
 
 # Each piece the engine streams is a whole output of its own: only formats without head and tail can be joined.
 _STREAMED = frozenset({"Native", "RowBinary", "TabSeparated", "TSV", "TabSeparatedRaw", "TSVRaw", "CSV", "JSONEachRow"})
+_BINARY = frozenset(
+    {"Arrow", "ArrowStream", "Parquet", "ORC", "Avro", "Native", "RowBinary", "RowBinaryWithNamesAndTypes"}
+)
 # Settings that give such a format a head or a tail.
 _FRAMING = ("extremes", "output_format_json_array_of_rows", "output_format_csv_")
 
@@ -38,6 +41,12 @@ class Piece(NamedTuple):
     result_rows: int
 
 
+class _Stream(Protocol):
+    """The engine's streamed result."""
+
+    def fetch(self) -> Any: ...
+
+
 class Execution:
     """One query under way. Opening a connection costs 0.4 ms, so each query has its own, and nothing that a client
     sets can outlive it.
@@ -53,18 +62,19 @@ class Execution:
         self._mark = f"/* {uuid.uuid4().hex} */"
         self._killed = threading.Event()
         self._connection: Connection | None = None
-        self._stream: StreamingResult | None = None
+        self._stream: _Stream | None = None
         self.format = ""
 
     def begin(self, query: Query) -> Piece | None:
         """Check and start it, and return the first piece; None when the result is empty.
 
         Raises:
-            QueryFailure: refused, or failed.
+            QueryError: refused, or failed.
         """
         with self._lock:
             connection = self._connection = Connection(self._connection_string)
             try:
+                _set(connection, {"implicit_select": "0", **self._limits.settings()})
                 connection.query(f"USE {_quoted(query.database, '`')}", "TSV")
                 statement = self._guard.admit(connection, query.sql, query.database)
                 self.format = self._output_format(statement, query)
@@ -78,11 +88,11 @@ class Execution:
         """The next piece, None at the end.
 
         Raises:
-            QueryFailure: it failed on the way, or was killed.
+            QueryError: it failed on the way, or was killed.
         """
         with self._lock:
             if self._killed.is_set():
-                raise QueryFailure("QUERY_WAS_CANCELLED", "Query was cancelled")
+                raise QueryError("QUERY_WAS_CANCELLED", "Query was cancelled")
             if self._stream is None:
                 return None
             try:
@@ -104,32 +114,40 @@ class Execution:
                 connection.close()
 
     def _settle(self, connection: Connection, query: Query, streamed: bool) -> None:
-        """Bound what it may take. Read-only comes last and freezes itself."""
-        bounds = self._limits.settings() if streamed else self._limits.settings_of_whole_result()
-        settings = {**bounds, **query.settings}
-        readonly = settings.pop("readonly", "2")
-        for name, value in {**settings, "readonly": readonly}.items():
-            connection.query(f"SET {name} = {_quoted(value, chr(39))}", "TSV")
+        """Bound what it may take, and freeze: read-only 2 lets a statement tighten what the guard lets it."""
+        if streamed:
+            bounds = self._limits.settings()
+        elif self.format in _BINARY:
+            bounds = self._limits.settings_of_whole_result()
+        else:
+            bounds = self._limits.settings_of_whole_text()
+        _set(connection, {**bounds, "readonly": "2", **query.settings})
 
     def _output_format(self, statement: Statement, query: Query) -> str:
         named = statement.format or query.default_format
         if named not in self._guard.formats:
-            raise QueryFailure("UNKNOWN_FORMAT", f"Unknown format {named}")
+            raise QueryError("UNKNOWN_FORMAT", f"Unknown format {named}")
         return named
 
     def _start(self, connection: Connection, query: Query, streamed: bool) -> Piece | None:
         if self._killed.is_set():
-            raise QueryFailure("QUERY_WAS_CANCELLED", "Query was cancelled")
+            raise QueryError("QUERY_WAS_CANCELLED", "Query was cancelled")
         sql, parameters = f"{self._mark} {query.sql}", dict(query.parameters)
         if not streamed:
             return _piece(connection.query(sql, self.format, params=parameters))
-        self._stream = connection.send_query(sql, self.format, params=parameters)
-        return _piece(self._stream.fetch())
+        stream: _Stream = connection.send_query(sql, self.format, params=parameters)
+        self._stream = stream
+        return _piece(stream.fetch())
 
 
 def _is_framed(query: Query) -> bool:
     """Whether a format without head and tail gets one this time."""
     return any(name.startswith(_FRAMING) for name in query.settings)
+
+
+def _set(connection: Connection, settings: Mapping[str, str]) -> None:
+    assignments = ", ".join(f"{name} = {_quoted(value, chr(39))}" for name, value in settings.items())
+    connection.query(f"SET {assignments}", "TSV")
 
 
 def _piece(result: Any) -> Piece | None:

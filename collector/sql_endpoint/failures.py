@@ -1,10 +1,11 @@
 """What a query can fail with, as ClickHouse says it: a code, a name, a line of text, an HTTP status.
 
 CollectorError
-└── QueryFailure
+└── QueryError
 """
 
 import re
+
 from collector.errors import CollectorError
 
 _CODE = re.compile(r"Code: (\d+)\. DB::Exception: ")
@@ -92,7 +93,7 @@ _CODE_OF_NAME = {
 }
 
 
-class QueryFailure(CollectorError):
+class QueryError(CollectorError):
     """A query that is refused, or that the engine gave up on."""
 
     def __init__(self, name: str, message: str, code: int | None = None) -> None:
@@ -110,14 +111,14 @@ class QueryFailure(CollectorError):
         return f"Code: {self.code}. DB::Exception: {self} ({self.name}) (version {version})\n"
 
 
-def engine_failure(error: Exception) -> QueryFailure:
+def engine_failure(error: Exception) -> QueryError:
     """The failure in an error of the embedded engine, which repeats code and name when it wraps its own errors."""
     text = str(error)
     codes = list(_CODE.finditer(text))
     if not codes:
-        return QueryFailure("UNKNOWN_EXCEPTION", text.strip() or type(error).__name__)
+        return QueryError("UNKNOWN_EXCEPTION", text.strip() or type(error).__name__)
     message, name = text[codes[-1].end() :].strip(), ""
     while found := _NAME.search(message) or _VERSION.search(message):
         name = found[1] if found.re is _NAME else name
         message = message[: found.start()]
-    return QueryFailure(name or "UNKNOWN_EXCEPTION", message, int(codes[-1][1]))
+    return QueryError(name or "UNKNOWN_EXCEPTION", message, int(codes[-1][1]))

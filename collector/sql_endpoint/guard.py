@@ -9,12 +9,13 @@ does not do.
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from chdb.agents.safety import SAFE_TABLE_FUNCTIONS
 from chdb.state.sqlitelike import Connection
 
-from collector.sql_endpoint.failures import QueryFailure, engine_failure
+from collector.sql_endpoint.failures import QueryError, engine_failure
 from collector.sql_endpoint.limits import QueryLimits, check_setting
 
 # Strings of SQL that run, and scalar functions that open files and connections or write to the process's log.
@@ -63,16 +64,14 @@ class Guard:
         """Let a statement through.
 
         Raises:
-            QueryFailure: it is not one statement, does not parse, would change or control
+            QueryError: it is not one statement, does not parse, would change or control
                 something, or would reach out of the engine.
         """
         _admit_kind(connection, sql, database)
         tokens = list(_tokens(_rewritten(connection, sql)))
         for name in _functions(tokens):
             if name.lower() in self._sources or _REACHING_FUNCTIONS.fullmatch(name.lower()):
-                raise QueryFailure(
-                    "FUNCTION_NOT_ALLOWED", f"Function {name} reaches out of the store: not allowed here"
-                )
+                raise QueryError("FUNCTION_NOT_ALLOWED", f"Function {name} reaches out of the store: not allowed here")
         for name, value in _settings(tokens):
             check_setting(name, value, self._limits)
         selects = bool(tokens) and tokens[0].text in ("SELECT", "WITH", "(")
@@ -90,14 +89,14 @@ def _admit_kind(connection: Connection, sql: str, database: str) -> None:
         raise engine_failure(error) from error
     kind, count = report["query_class"].name, report["statement_count"]
     if kind == "UNKNOWN" and not sql.strip():
-        raise QueryFailure("SYNTAX_ERROR", "Empty query")
+        raise QueryError("SYNTAX_ERROR", "Empty query")
     if kind not in ("READ_ONLY", "UNKNOWN"):
-        raise QueryFailure("READONLY", f"Cannot execute query in readonly mode: this endpoint only reads ({kind})")
+        raise QueryError("READONLY", f"Cannot execute query in readonly mode: this endpoint only reads ({kind})")
     if count > 1:
-        raise QueryFailure("SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed)")
+        raise QueryError("SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed)")
     if kind == "UNKNOWN":
         _rewritten(connection, sql)  # Says what is wrong with it.
-        raise QueryFailure("READONLY", "Cannot execute query in readonly mode: a statement of unknown kind")
+        raise QueryError("READONLY", "Cannot execute query in readonly mode: a statement of unknown kind")
 
 
 def _rewritten(connection: Connection, sql: str) -> str:
@@ -110,7 +109,7 @@ def _rewritten(connection: Connection, sql: str) -> str:
     except Exception as error:
         failure = engine_failure(error)
         message = str(failure).split(": In scope SELECT formatQuery(")[0]
-        raise QueryFailure(failure.name, message, failure.code) from error
+        raise QueryError(failure.name, message, failure.code) from error
     rewritten: bytes = text.bytes()
     return rewritten.decode(errors="replace")
 
@@ -131,14 +130,14 @@ def _settings(tokens: list[Token]) -> Iterator[tuple[str, str]]:
     """Every name = value of every SETTINGS clause.
 
     Raises:
-        QueryFailure: a clause that cannot be read to its end.
+        QueryError: a clause that cannot be read to its end.
     """
     for start, token in enumerate(tokens):
         at = start + 1
         more = token == Token("word", "SETTINGS") and not _is(tokens, start - 1, "SHOW") and _is_name(tokens, at)
         while more:
             if not _is(tokens, at + 1, "="):
-                raise QueryFailure("READONLY", f"Cannot modify '{tokens[at].text}' setting in readonly mode")
+                raise QueryError("READONLY", f"Cannot modify '{tokens[at].text}' setting in readonly mode")
             end = _value_end(tokens, at + 2)
             yield tokens[at].text.strip('`"'), "".join(each.text for each in tokens[at + 2 : end]).strip("'")
             more = _is(tokens, end, ",")
@@ -167,7 +166,7 @@ def _value_end(tokens: list[Token], at: int) -> int:
 def _format(tokens: list[Token]) -> str | None:
     """The format that the statement names outside of any bracket."""
     depth, named = 0, None
-    for token, after in zip(tokens, tokens[1:], strict=False):
+    for token, after in pairwise(tokens):
         depth += (token.text in _OPENING) - (token.text in _CLOSING)
         if depth == 0 and token == Token("word", "FORMAT") and after.kind == "word":
             named = after.text

@@ -3,20 +3,25 @@
 import re
 from typing import NamedTuple
 
-from collector.sql_endpoint.failures import QueryFailure
+from collector.sql_endpoint.failures import QueryError
 
 
 class QueryLimits(NamedTuple):
     """Bounds that hold for every query. None can be lifted by a client, only tightened."""
 
     execution_time_s: int = 30
-    memory_bytes: int = 2 * 1024**3
+    memory_bytes: int = 1024**3
     """What the engine may use for one query."""
     result_bytes: int = 256 * 1024**2
-    """The largest result in a format that cannot be streamed (Arrow, Parquet, JSON and other formats with a frame)."""
+    """The largest result in a format with a frame, which cannot be streamed: Arrow, Parquet, JSON. A quarter of it
+    in a text format, because text is larger than what the engine counts."""
+    result_rows: int = 1_000_000
+    """The longest result in a text format that cannot be streamed."""
     queries_at_once: int = 6
     wait_s: float = 5.0
     """How long a query waits for its turn before it is refused with TOO_MANY_SIMULTANEOUS_QUERIES."""
+    send_s: float = 30.0
+    """How long a client may take to accept a piece of an answer before it is cut off."""
     request_bytes: int = 4 * 1024**2
     """The largest request body, after decompression."""
 
@@ -28,6 +33,11 @@ class QueryLimits(NamedTuple):
         """The same for a result that is held whole before it is sent."""
         return {**self.settings(), "max_result_bytes": str(self.result_bytes)}
 
+    def settings_of_whole_text(self) -> dict[str, str]:
+        """The same where it is text."""
+        bounds = {"max_result_bytes": str(self.result_bytes // 4), "max_result_rows": str(self.result_rows)}
+        return {**self.settings(), **bounds}
+
 
 # What real clients send. Each says how a result is computed or written down, within the limits.
 _CHANGEABLE = re.compile(
@@ -35,7 +45,7 @@ _CHANGEABLE = re.compile(
     (output_format | date_time | format_csv | format_tsv | format_custom | join | optimize | prefer | query_plan
         | max_rows | max_bytes | min_bytes | min_rows | partial_merge | low_cardinality | use_index | use_skip) _\w+
     | \w+_overflow_mode
-    | (max_block_size | max_result_rows | max_columns_to_read | max_query_size | max_ast_depth | max_ast_elements
+    | (max_block_size | max_columns_to_read | max_query_size | max_ast_depth | max_ast_elements
         | max_parser_depth | preferred_block_size_bytes | limit | offset | extremes | session_timezone | distinct_overflow
         | log_comment | log_queries | allow_experimental_analyzer | enable_analyzer | final | group_by_use_nulls
         | aggregate_functions_null_for_empty | cast_keep_nullable | cast_string_to_dynamic_use_inference
@@ -54,6 +64,7 @@ _TIGHTENED = {
     "max_execution_time": "execution_time_s",
     "max_memory_usage": "memory_bytes",
     "max_result_bytes": "result_bytes",
+    "max_result_rows": "result_rows",
 }
 THREADS_MAX = 64
 
@@ -62,7 +73,7 @@ def check_setting(name: str, value: str, limits: QueryLimits) -> None:
     """Let a client change this setting, or not.
 
     Raises:
-        QueryFailure: READONLY, or SETTING_CONSTRAINT_VIOLATION where only less would do.
+        QueryError: READONLY, or SETTING_CONSTRAINT_VIOLATION where only less would do.
     """
     if name == "readonly" and value in ("1", "2"):
         return
@@ -70,7 +81,7 @@ def check_setting(name: str, value: str, limits: QueryLimits) -> None:
     if bound is not None:
         _check_at_most(name, value, bound)
     elif not _CHANGEABLE.fullmatch(name) or _REACHES_OUT.search(name):
-        raise QueryFailure("READONLY", f"Cannot modify '{name}' setting in readonly mode")
+        raise QueryError("READONLY", f"Cannot modify '{name}' setting in readonly mode")
 
 
 def _check_at_most(name: str, value: str, bound: int) -> None:
@@ -79,4 +90,4 @@ def _check_at_most(name: str, value: str, bound: int) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise QueryFailure("SETTING_CONSTRAINT_VIOLATION", f"Setting {name} must be above 0 and at most {bound} here")
+        raise QueryError("SETTING_CONSTRAINT_VIOLATION", f"Setting {name} must be above 0 and at most {bound} here")

@@ -16,11 +16,12 @@ from starlette.requests import ClientDisconnect, Request
 
 from collector.sql_endpoint.compression import accepted_encoding, decompressed
 from collector.sql_endpoint.execution import Query
-from collector.sql_endpoint.failures import QueryFailure
+from collector.sql_endpoint.failures import QueryError
 from collector.sql_endpoint.limits import QueryLimits, check_setting
 
 USER = "default"
 _SETTING_NAME = re.compile(r"[A-Za-z_]\w*")
+_QUERY_ID = re.compile(r"[ -~]{1,256}")
 # Parameters that are no settings. What a client of this endpoint cannot mean by them is refused below.
 _PROTOCOL = frozenset(
     {
@@ -57,7 +58,7 @@ async def read_request(request: Request, database: str, limits: QueryLimits) -> 
     """Read and check everything but the statement.
 
     Raises:
-        QueryFailure: a request ClickHouse would refuse, or one for something that this endpoint does not do.
+        QueryError: a request ClickHouse would refuse, or one for something that this endpoint does not do.
     """
     fields = dict(request.query_params)
     body = decompressed(
@@ -83,7 +84,7 @@ async def read_request(request: Request, database: str, limits: QueryLimits) -> 
     compressed = settings.get("enable_http_compression", "1") not in ("0", "false")
     return QueryRequest(
         query=query,
-        query_id=fields.get("query_id") or str(uuid.uuid4()),
+        query_id=_query_id(fields),
         encoding=accepted_encoding(request.headers.get("accept-encoding", "")) if compressed else None,
         wait_end_of_query=fields.get("wait_end_of_query", "0") not in ("0", "false"),
     )
@@ -93,7 +94,7 @@ def _is_setting(name: str) -> bool:
     if name in _PROTOCOL or name.startswith("param_"):
         return False
     if not _SETTING_NAME.fullmatch(name):
-        raise QueryFailure("BAD_ARGUMENTS", f"{name!r} is no name of a setting")
+        raise QueryError("BAD_ARGUMENTS", f"{name!r} is no name of a setting")
     return True
 
 
@@ -103,9 +104,9 @@ async def _body(request: Request, bytes_max: int) -> bytes:
         async for chunk in request.stream():
             body += chunk
             if len(body) > bytes_max:
-                raise QueryFailure("QUERY_IS_TOO_LARGE", f"The request body is larger than {bytes_max} bytes")
+                raise QueryError("QUERY_IS_TOO_LARGE", f"The request body is larger than {bytes_max} bytes")
     except ClientDisconnect as error:
-        raise QueryFailure("QUERY_WAS_CANCELLED", "The client left before its request was complete") from error
+        raise QueryError("QUERY_WAS_CANCELLED", "The client left before its request was complete") from error
     return bytes(body)
 
 
@@ -118,7 +119,7 @@ async def _form(request: Request, body: bytes) -> dict[str, str]:
     async with Request(request.scope, replay).form(max_part_size=max(len(body), 1)) as form:
         fields = {name: value for name, value in form.multi_items() if isinstance(value, str)}
         if len(fields) < len(form.multi_items()):
-            raise QueryFailure("NOT_IMPLEMENTED", "External data is not supported by this endpoint")
+            raise QueryError("NOT_IMPLEMENTED", "External data is not supported by this endpoint")
     return fields
 
 
@@ -126,18 +127,26 @@ def _statement(query: str, body: bytes) -> str:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise QueryFailure("BAD_ARGUMENTS", f"The query is not valid UTF-8 at byte {error.start}") from error
-    return f"{query}\n{text}" if query and text else query or text
+        raise QueryError("BAD_ARGUMENTS", f"The query is not valid UTF-8 at byte {error.start}") from error
+    sql = f"{query}\n{text}" if query and text else query or text
+    if "\0" in sql:
+        raise QueryError("BAD_ARGUMENTS", "The query has a NUL byte in it: write it as \\0 in a string")
+    return sql
+
+
+def _query_id(fields: Mapping[str, str]) -> str:
+    query_id = fields.get("query_id") or str(uuid.uuid4())
+    if not _QUERY_ID.fullmatch(query_id):
+        raise QueryError("BAD_ARGUMENTS", "query_id must be printable ASCII of at most 256 characters")
+    return query_id
 
 
 def _check_protocol(fields: Mapping[str, str]) -> None:
     for name in ("compress", "decompress"):
         if fields.get(name, "0") != "0":
-            raise QueryFailure(
-                "NOT_IMPLEMENTED", f"{name}=1 is not supported: use Accept-Encoding and Content-Encoding"
-            )
+            raise QueryError("NOT_IMPLEMENTED", f"{name}=1 is not supported: use Accept-Encoding and Content-Encoding")
     if fields.get("session_check", "0") != "0":
-        raise QueryFailure("SESSION_NOT_FOUND", "Session not found: sessions hold nothing at a read-only endpoint")
+        raise QueryError("SESSION_NOT_FOUND", "Session not found: sessions hold nothing at a read-only endpoint")
 
 
 def _check_user(request: Request, fields: Mapping[str, str]) -> None:
@@ -146,7 +155,7 @@ def _check_user(request: Request, fields: Mapping[str, str]) -> None:
     user = fields.get("user") or request.headers.get("x-clickhouse-user") or user or USER
     password = fields.get("password") or request.headers.get("x-clickhouse-key") or password
     if user != USER or password:
-        raise QueryFailure(
+        raise QueryError(
             "AUTHENTICATION_FAILED",
             f"{user}: Authentication failed: password is incorrect, or there is no user with such name",
         )
@@ -159,7 +168,7 @@ def _basic_credentials(header: str) -> tuple[str, str]:
     try:
         user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise QueryFailure("AUTHENTICATION_FAILED", "Invalid authorization header") from error
+        raise QueryError("AUTHENTICATION_FAILED", "Invalid authorization header") from error
     if scheme.lower() != "basic":
-        raise QueryFailure("AUTHENTICATION_FAILED", f"Authorization {scheme} is not supported")
+        raise QueryError("AUTHENTICATION_FAILED", f"Authorization {scheme} is not supported")
     return user, password

@@ -9,14 +9,14 @@ from typing import ClassVar
 import uvicorn
 
 from collector.errors import CollectorError
-from collector.sql_endpoint.app import sql_endpoint
+from collector.sql_endpoint.app import SqlEndpoint, application
 from collector.sql_endpoint.limits import QueryLimits
 
 # Answers under way at the end get this long, then they are cut.
 _SHUTDOWN_S = 2
 
 
-class PortTaken(CollectorError):
+class PortTakenError(CollectorError):
     """The endpoint cannot listen where it should."""
 
     exit_code: ClassVar[int] = 1
@@ -31,10 +31,11 @@ def serving_sql(
     Port 0 takes a free one.
 
     Raises:
-        PortTaken: nothing can listen there.
+        PortTakenError: nothing can listen there.
     """
     with closing(_listening(host, port)) as listener:
-        app = sql_endpoint(connection_string, database, limits)
+        endpoint = SqlEndpoint(connection_string, database, limits or QueryLimits())
+        app = application(endpoint)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=_SHUTDOWN_S
         )
@@ -47,6 +48,7 @@ def serving_sql(
             yield f"http://{shown}:{bound_port}/{database}"
         finally:
             server.should_exit = True
+            endpoint.kill_all()
             thread.join()
 
 
@@ -56,7 +58,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
-        raise PortTaken(
+        raise PortTakenError(
             f"port {port} on {host} cannot be used for ClickHouse HTTP ({error.strerror}): "
             "free it or set TACHOGRAPH_CLICKHOUSE_PORT"
         ) from error
