@@ -2,8 +2,9 @@
 
 import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -35,6 +36,24 @@ class LossReason(StrEnum):
     """OTLP cannot carry the record: see `spans.readable_span`."""
     STOPPED = "stopped"
     """Recorded after `stop`, or still waiting when its timeout passed."""
+
+
+def give_way() -> None:
+    """Lets another thread that waits for the interpreter have it now."""
+    time.sleep(0)
+
+
+class CourteousBatch(list[ReadableSpan]):
+    """A batch that lets the engine's thread run between any two spans while an exporter encodes it.
+
+    Encoding is pure Python. Without this a thread that comes back from the device waits for the
+    interpreter until its switch interval (5 ms) is over: the recorder would make the very stumbles it records.
+    """
+
+    def __iter__(self) -> Iterator[ReadableSpan]:
+        for span in super().__iter__():
+            give_way()
+            yield span
 
 
 class Delivery:
@@ -87,11 +106,15 @@ class Delivery:
         return finished
 
     def _abandon(self) -> None:
-        self.losses[LossReason.STOPPED] += len(self._buffer)
-        self._buffer.clear()
-        if self.exporter is not None:
-            self.exporter.shutdown()  # makes a waiting export return
+        self.losses[LossReason.STOPPED] += len(self._take(len(self._buffer)))
+        self._close_exporter()  # makes a waiting export return
         self._thread.join(_GIVE_UP_S)
+
+    def _close_exporter(self) -> None:
+        with self._turn:
+            exporter, self.exporter = self.exporter, None
+        if exporter is not None:
+            exporter.shutdown()
 
     # ---- the background thread
 
@@ -105,8 +128,7 @@ class Delivery:
                 self._flushes_done = asked
                 self._turn.notify_all()
         self._drain()
-        if self.exporter is not None:
-            self.exporter.shutdown()
+        self._close_exporter()
 
     def _opened(self) -> SpanExporter | None:
         try:
@@ -133,13 +155,14 @@ class Delivery:
         try:
             while len(batch) < count:
                 batch.append(self._buffer.popleft())
-        except IndexError:  # abandoned meanwhile
+        except IndexError:  # the rest was taken by whoever stops
             pass
         return batch
 
-    def _spans(self, executions: list[GraphExecution]) -> list[ReadableSpan]:
-        spans = []
+    def _spans(self, executions: list[GraphExecution]) -> CourteousBatch:
+        spans = CourteousBatch()
         for execution in executions:
+            give_way()
             try:
                 spans.append(self._builder.build(execution))
             except ContractError:
@@ -149,7 +172,8 @@ class Delivery:
     def _export(self, spans: list[ReadableSpan]) -> None:
         if not spans:
             return
-        if self.exporter is not None and _succeeds(self.exporter, spans):
+        exporter = self.exporter
+        if exporter is not None and _succeeds(exporter, spans):
             self.exported += len(spans)
         else:
             self.losses[LossReason.EXPORT_FAILED] += len(spans)

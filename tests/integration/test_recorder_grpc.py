@@ -149,7 +149,7 @@ def test_a_slow_collector_never_blocks_the_engine_and_memory_stays_bounded(
 
 
 def test_stop_gives_up_in_time_and_counts_what_was_left(
-    service: TraceService, recorder: Callable[..., Recorder]
+    service: TraceService, recorder: Callable[..., Recorder], caplog: pytest.LogCaptureFixture
 ) -> None:
     service.gate.clear()
     running = recorder(interval_s=0.01)
@@ -162,6 +162,7 @@ def test_stop_gives_up_in_time_and_counts_what_was_left(
     losses = running.losses
     assert running.exported + sum(losses.values()) == 601
     assert losses[LossReason.STOPPED] >= 1
+    assert "already shutdown" not in caplog.text
 
 
 @pytest.mark.parametrize("protocol", ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"])

@@ -15,6 +15,7 @@ from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.contract.span import execution_of, resource_of, span_id_of, trace_id_of
 from engine_hooks.errors import ContractError, RecorderError
+from engine_hooks.recorder import delivery
 from engine_hooks.recorder.clock import MonotonicAnchor
 from engine_hooks.recorder.delivery import LossReason
 from engine_hooks.recorder.exporters import protocol_of
@@ -206,6 +207,14 @@ def test_wrong_variables_are_one_clear_line(variable: str, value: str, monkeypat
     monkeypatch.setenv(variable, value)
     with pytest.raises(RecorderError, match=rf"^[^\n]*{variable.rsplit('_', 1)[0]}[^\n]*$"):
         Recorder(ENGINE)
+
+
+def test_the_engine_may_run_between_any_two_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways_given: list[None] = []
+    monkeypatch.setattr(delivery, "give_way", lambda: ways_given.append(None))
+    spans = [readable_span(FIRST._replace(graph_sequence=sequence), ENGINE) for sequence in range(5)]
+    assert encode_spans(delivery.CourteousBatch(spans)) == encode_spans(spans)
+    assert len(ways_given) == 5
 
 
 # ---- spans
