@@ -1,7 +1,6 @@
 """What every cost model takes and gives."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import Purpose
@@ -9,7 +8,8 @@ from engine_hooks.contract.names import Purpose
 SavedState = dict[str, Any]
 """Plain data, as `json.loads` gives it."""
 
-Settings = Mapping[str, Any]
+NEVER_NS: Final = 2**63 - 1
+"""`expires_at_ns` of an estimate that never expires."""
 
 
 class Measurement(NamedTuple):
@@ -41,8 +41,8 @@ class Estimate(NamedTuple):
     """The device's idle time charged on top of the GPU time."""
     measured_at_ns: int
     """When the graph was last measured, on the clock of `Measurement.now_ns`."""
-    expires_at_ns: int | None
-    """From this instant on the estimate has expired; `None`: it never does."""
+    expires_at_ns: int
+    """From this instant on the estimate has expired; `NEVER_NS`: it never does."""
 
     def age_ns(self, now_ns: int) -> int:
         """Time since the graph was last measured."""
@@ -50,7 +50,7 @@ class Estimate(NamedTuple):
 
     def expired(self, now_ns: int) -> bool:
         """Whether the graph should be measured again. An expired estimate keeps its value until then."""
-        return self.expires_at_ns is not None and now_ns >= self.expires_at_ns
+        return now_ns >= self.expires_at_ns
 
 
 class CostModel(Protocol):

@@ -1,7 +1,7 @@
 """`startup_median`: the rival. It cannot be poisoned after the start, and it cannot follow drift."""
 
 from engine_hooks.cost_model.errors import StateError
-from engine_hooks.cost_model.model import Estimate, Measurement, SavedState
+from engine_hooks.cost_model.model import NEVER_NS, Estimate, Measurement, SavedState
 from engine_hooks.cost_model.per_graph import at_least_one
 from engine_hooks.cost_model.rolling_median import RollingMedian
 
@@ -29,7 +29,7 @@ class StartupMedian:
             return
         gpu_times.add(measurement.gpu_time_ns)
         gpu_ns = gpu_times.median()
-        self._estimates[measurement.graph] = Estimate(gpu_ns, gpu_ns, 0, measurement.now_ns, None)
+        self._estimates[measurement.graph] = Estimate(gpu_ns, gpu_ns, 0, measurement.now_ns, NEVER_NS)
 
     def estimate(self, graph: str, now_ns: int) -> Estimate | None:  # noqa: ARG002 - it never changes with time
         """The median of the start; `None` if the graph was never measured."""
@@ -52,7 +52,7 @@ class StartupMedian:
         try:
             for graph, saved in state["graphs"].items():
                 times = gpu_times[graph] = RollingMedian(self.replays, saved["gpu_times_ns"])
-                estimates[graph] = Estimate(times.median(), times.median(), 0, saved["measured_at_ns"], None)
+                estimates[graph] = Estimate(times.median(), times.median(), 0, saved["measured_at_ns"], NEVER_NS)
         except (KeyError, TypeError, AttributeError) as error:
             raise StateError(
                 f"the saved state of {self.name} is damaged: {error!r}; start from an empty one"
