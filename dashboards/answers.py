@@ -21,7 +21,7 @@ REFRESH_S = 2.0
 """How often a live page asks again, in s."""
 FRESH_S = 1.5
 """An answer younger than this is shown without asking, in s; just under `REFRESH_S`, so that every tick asks once."""
-ANSWERS_MAX = 128
+ANSWERS_MAX = 48
 """Answers kept, of different questions or parameters; the least recently asked goes first."""
 
 

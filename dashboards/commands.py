@@ -10,7 +10,7 @@ from typing import Protocol
 from dashboards.errors import DashboardsError, PortTakenError
 from dashboards.store import URL_VARIABLE
 
-APP = Path(__file__).parent / "app.py"
+APP = Path(__file__).parent / "app" / "main.py"
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 PORT_VARIABLE = "TACHOGRAPH_DASHBOARD_PORT"
 
@@ -64,7 +64,9 @@ def check_port(address: str, port: int) -> None:
         try:
             probe.bind((address, port))
         except OSError as error:
-            raise PortTakenError(f"dashboards: port {port} on {address}: {error.strerror}; set {PORT_VARIABLE}") from error
+            raise PortTakenError(
+                f"dashboards: port {port} on {address}: {error.strerror}; set {PORT_VARIABLE}"
+            ) from error
 
 
 def streamlit_command(address: str, port: int) -> list[str]:

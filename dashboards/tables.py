@@ -4,7 +4,9 @@ from datetime import UTC, datetime, tzinfo
 
 import pandas as pd
 
-from dashboards.words import Row, cell_link, clock, engine_label, escaped, percent, short_instance, utc_text
+from dashboards.links import cell_address
+from dashboards.rows import Row, rows_of
+from dashboards.words import clock, engine_label, escaped, percent, short_instance, utc_text
 
 STUCK_ROWS_MAX = 20
 """Stuck cells listed; `tachograph query stuck_plain` has all of them."""
@@ -18,7 +20,7 @@ STUCK_HEAD = (
 def stuck_table(stuck: pd.DataFrame, zone: tzinfo) -> str:
     """Rows of the query `stuck_plain`, each linked to its cell."""
     now = datetime.now(UTC)
-    return "\n".join([STUCK_HEAD, *(stuck_row(row, zone, now) for row in stuck.itertuples())])
+    return "\n".join([STUCK_HEAD, *(stuck_row(row, zone, now) for row in rows_of(stuck))])
 
 
 def stuck_row(row: Row, zone: tzinfo, now: datetime) -> str:
@@ -26,7 +28,7 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> str:
     shown = clock(row.started_at, zone, now) if str(row.cell).isdigit() else row.cell
     since = row.started_at if pd.isna(row.plain_since) else row.plain_since
     columns = [
-        f'[{escaped(shown)}]({cell_link(row.service_instance_id, row.cell)} "plain since {utc_text(since)}")',
+        f'[{escaped(shown)}]({cell_address(row.service_instance_id, row.cell)} "plain since {utc_text(since)}")',
         f"{escaped(engine_label(row))} / {escaped(short_instance(row.service_instance_id))}",
         escaped(row.cell_arm),
         clock(since, zone, now),

@@ -5,13 +5,11 @@ Rows are those of the query catalogue; text that comes from engines is escaped b
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
-from urllib.parse import urlencode
 
 import pandas as pd
 
-Row = Any
-"""One row of a DataFrame (pandas gives them no type)."""
+from dashboards.links import cell_address
+from dashboards.rows import Row
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$:])")
 
@@ -19,11 +17,6 @@ MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$:])")
 def escaped(text: object) -> str:
     """Text that Markdown shows as it stands."""
     return MARKDOWN.sub(r"\\\1", str(text))
-
-
-def cell_link(instance: str, cell: str) -> str:
-    """The Cell page's address for one cell, relative to the dashboards' root."""
-    return "cell?" + urlencode({"engine": instance, "cell": cell})
 
 
 def engine_label(row: Row) -> str:
@@ -79,7 +72,7 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
         told = f"**{engines} {since}, none stuck in plain decode.**"
         return told if inflated.empty else f"{told} Inflated estimates turned decisions in {cells_of(inflated)}."
     worst = stuck.sort_values(["plain_fraction", "plain_s"], ascending=False).iloc[0]
-    link = f"[{escaped(engine_label(worst))}]({cell_link(worst.service_instance_id, worst.cell)})"
+    link = f"[{escaped(engine_label(worst))}]({cell_address(worst.service_instance_id, worst.cell)})"
     return (
         f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)})."
         f" Worst: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."

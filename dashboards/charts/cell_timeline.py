@@ -21,7 +21,7 @@ def cell_timeline(executions: pd.DataFrame, candidates: pd.DataFrame) -> alt.VCo
     colours = palette.graph_colours(executions)
     brush = alt.selection_interval(name=BRUSH, encodings=["x"])
     zoomed = times.zoomed(brush)
-    panels = [
+    panels: list[alt.Chart | alt.LayerChart] = [
         overview(drawn, colours, brush),
         gpu_lanes.gpu_lanes(drawn, colours, zoomed),
         idle_gaps.idle_gaps(drawn, zoomed),
@@ -34,12 +34,13 @@ def cell_timeline(executions: pd.DataFrame, candidates: pd.DataFrame) -> alt.VCo
 
 def stacked(panels: Sequence[alt.Chart | alt.LayerChart]) -> alt.VConcatChart:
     """Panels one below the other, their plotting areas flush."""
-    return (
-        alt.vconcat(*panels, spacing=14, bounds="flush")
+    chart: alt.VConcatChart = (
+        alt.vconcat(*panels, spacing=6)
         .resolve_scale(color="independent", x="independent")
         .configure_view(stroke=None)
-        .configure_title(anchor="start", fontSize=13, offset=6)
+        .configure_title(anchor="start", frame="group", fontSize=13, offset=6)
     )
+    return chart
 
 
 def drawn_executions(executions: pd.DataFrame) -> pd.DataFrame:
@@ -71,7 +72,7 @@ def drawn_executions(executions: pd.DataFrame) -> pd.DataFrame:
 
 def overview(drawn: pd.DataFrame, colours: dict[str, str], brush: alt.Parameter) -> alt.Chart:
     """Which graph ran when, in one strip; brushing it zooms the panels."""
-    return (
+    chart: alt.Chart = (
         alt.Chart(drawn, title="Who was chosen — drag here to zoom, double-click to see everything")
         .mark_rect()
         .encode(
@@ -86,3 +87,4 @@ def overview(drawn: pd.DataFrame, colours: dict[str, str], brush: alt.Parameter)
         .add_params(brush)
         .properties(height=OVERVIEW_HEIGHT_PX)
     )
+    return chart

@@ -4,6 +4,7 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import palette
+from dashboards.rows import rows_of
 
 BAR_PX = 26
 
@@ -29,10 +30,13 @@ def choices(executions: pd.DataFrame) -> alt.LayerChart:
         ],
     )
     colour = alt.Color("graph:N", legend=None, scale=alt.Scale(domain=list(colours), range=list(colours.values())))
-    return alt.layer(
-        base.mark_bar().encode(color=colour),
-        base.mark_text(align="left", dx=6, color=palette.INK).encode(text="words:N"),
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            base.mark_bar().encode(color=colour),
+            base.mark_text(align="left", dx=6, color=palette.INK).encode(text="words:N"),
+        ]
     ).properties(height=alt.Step(BAR_PX))
+    return chart
 
 
 def shares(executions: pd.DataFrame) -> pd.DataFrame:
@@ -42,8 +46,8 @@ def shares(executions: pd.DataFrame) -> pd.DataFrame:
     rows.columns = pd.Index(["graph", "purpose", "wall_ns", "executions"])
     rows["share"] = rows.wall_ns / max(rows.wall_ns.sum(), 1)
     rows["wall_s"] = rows.wall_ns / 1e9
-    rows["choice"] = [named(row.graph, row.purpose) for row in rows.itertuples()]
-    rows["words"] = [f"{row.share:.1%}, {row.executions:,} executions" for row in rows.itertuples()]
+    rows["choice"] = [named(row.graph, row.purpose) for row in rows_of(rows)]
+    rows["words"] = [f"{row.share:.1%}, {row.executions:,} executions" for row in rows_of(rows)]
     return rows.drop(columns="wall_ns")
 
 

@@ -28,8 +28,14 @@ def estimates(
     counts = candidates.graph.value_counts()
     for number, graph in enumerate(sorted(counts.index[:GRAPHS_MAX])):
         last = number == min(len(counts), GRAPHS_MAX) - 1
-        measured = drawn[drawn.graph == graph]
-        yield panel(graph, measured, lines[lines.graph == graph], colours.get(graph, palette.INK), x_scale, last)
+        yield panel(
+            graph,
+            measured=drawn[drawn.graph == graph],
+            estimate=lines[lines.graph == graph],
+            colour=colours.get(graph, palette.INK),
+            x_scale=x_scale,
+            last=last,
+        )
 
 
 def changes(candidates: pd.DataFrame) -> pd.DataFrame:
@@ -48,7 +54,7 @@ def changes(candidates: pd.DataFrame) -> pd.DataFrame:
 
 
 def panel(
-    graph: str, measured: pd.DataFrame, estimate: pd.DataFrame, colour: str, x_scale: alt.Scale, last: bool
+    graph: str, *, measured: pd.DataFrame, estimate: pd.DataFrame, colour: str, x_scale: alt.Scale, last: bool
 ) -> alt.LayerChart:
     """One graph's panel; it says so where the graph never ran in the cell."""
     never = " — not executed in this cell" if measured.empty else ""
@@ -57,21 +63,24 @@ def panel(
     y_axis = times.value_axis(tick_count=4)
     dots = alt.Chart(measured).encode(x=x, tooltip=gpu_lanes.tooltip())
     scale = alt.Scale(zero=False, nice=True)
-    return alt.layer(
-        dots.mark_point(shape="cross", size=26, strokeWidth=1.2, color=palette.INK, clip=True).encode(
-            y=alt.Y("wall_time_ms:Q", title="ms", scale=scale, axis=y_axis)
-        ),
-        dots.mark_circle(size=14, color=colour, opacity=0.55, clip=True).encode(
-            y=alt.Y("gpu_time_ms:Q", title="ms", scale=scale, axis=y_axis)
-        ),
-        alt.Chart(estimate)
-        .mark_line(interpolate="step-after", color=palette.FLAG, strokeWidth=2, clip=True)
-        .encode(
-            x=alt.X("at_ms:T", scale=x_scale, axis=axis),
-            y=alt.Y("estimate_ms:Q", title="ms", scale=scale, axis=y_axis),
-            tooltip=[
-                alt.Tooltip("estimate_ms:Q", title="estimate, ms", format=".3f"),
-                *times.tooltip("at_ms", "at_utc", "from"),
-            ],
-        ),
-    ).properties(height=90, title=f"{graph}: estimate (line), GPU time (dots), wall time (crosses), ms{never}")
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            dots.mark_point(filled=False, size=28, strokeWidth=1.2, color=palette.INK, clip=True).encode(
+                y=alt.Y("wall_time_ms:Q", title="ms", scale=scale, axis=y_axis)
+            ),
+            dots.mark_circle(size=14, color=colour, opacity=0.55, clip=True).encode(
+                y=alt.Y("gpu_time_ms:Q", title="ms", scale=scale, axis=y_axis)
+            ),
+            alt.Chart(estimate)
+            .mark_line(interpolate="step-after", color=palette.FLAG, strokeWidth=2, clip=True)
+            .encode(
+                x=alt.X("at_ms:T", scale=x_scale, axis=axis),
+                y=alt.Y("estimate_ms:Q", title="ms", scale=scale, axis=y_axis),
+                tooltip=[
+                    alt.Tooltip("estimate_ms:Q", title="estimate, ms", format=".3f"),
+                    *times.tooltip("at_ms", "at_utc", "from"),
+                ],
+            ),
+        ]
+    ).properties(height=90, title=f"{graph}: estimate (line), GPU time (dots), wall time (rings), ms{never}")
+    return chart

@@ -1,14 +1,19 @@
 """The fleet at a glance: one row an engine, time to the right, each cell coloured by its plain fraction."""
 
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
 from dashboards.charts import palette, times
+from dashboards.rows import Row, rows_of
 from dashboards.words import engine_label, short_instance
 
 SELECTION = "cell"
 """Name of the selection that a click on a cell makes; its fields are `service_instance_id` and `cell`."""
 ROW_PX = 44
+NARROWEST_PX = 2
+"""A cell is drawn at least so wide, or those of an old import would vanish from the chart of all time, in px."""
 SHORT_WORD_PX, LONG_WORD_PX = 14, 66
 """A cell at least this wide bears a letter, or the whole word, in px."""
 TYPICAL_WIDTH_PX = 1000
@@ -20,25 +25,30 @@ SEPARATOR = "\u2063"
 def fleet_grid(cells: pd.DataFrame) -> alt.LayerChart:
     """The grid, from rows of the query `cells`. Clicking a cell selects it (`SELECTION`)."""
     rows = grid_rows(cells)
-    base = alt.Chart(rows).encode(
-        x=alt.X("start_ms:T", title=None, axis=times.axis(orient="top"), scale=alt.Scale(nice=False)),
-        x2="end_ms",
-        tooltip=tooltip(),
-    )
+    chart = alt.Chart(rows).encode(tooltip=tooltip())
+    base = chart.encode(x=time_channel("start_ms"), x2="end_ms")
     left = alt.Y("row:N", title=None, sort=None, axis=left_axis(), scale=alt.Scale(paddingInner=0.12))
     right = alt.Y("row:N", title=None, sort=None, axis=right_axis(), scale=alt.Scale(paddingInner=0.12))
     chosen = alt.selection_point(name=SELECTION, fields=["service_instance_id", "cell"], toggle=False)
-    return (
+    drawn: alt.LayerChart = (
         alt.layer(
-            base.mark_rect(cursor="pointer", stroke="transparent").encode(y=left, color=fraction_colour()).add_params(chosen),
+            base.mark_rect(cursor="pointer", stroke="transparent")
+            .encode(y=left, color=fraction_colour())
+            .add_params(chosen),
             strip(base, right, "stuck", -1),
             strip(base, right, "inflated", 1),
-            words(base, right),
+            words(chart, right),
         )
         .resolve_axis(y="independent")
-        .properties(height=alt.Step(ROW_PX))
+        .properties(height=ROW_PX * rows.row.nunique())
         .configure_view(stroke=None)
     )
+    return drawn
+
+
+def time_channel(column: str) -> alt.X:
+    """The time axis, the same in every layer."""
+    return alt.X(f"{column}:T", title=None, axis=times.axis(orient="top"), scale=alt.Scale(nice=False))
 
 
 def grid_rows(cells: pd.DataFrame) -> pd.DataFrame:
@@ -49,8 +59,8 @@ def grid_rows(cells: pd.DataFrame) -> pd.DataFrame:
         {
             "service_instance_id": rows.service_instance_id,
             "cell": rows.cell,
-            "row": [row_name(row, newest[row.service_instance_id]) for row in rows.itertuples()],
-            "engine": [engine_label(row) for row in rows.itertuples()],
+            "row": [row_name(row, newest[row.service_instance_id]) for row in rows_of(rows)],
+            "engine": [engine_label(row) for row in rows_of(rows)],
             "start_ms": times.epoch_ms(rows.started_at),
             "end_ms": times.epoch_ms(rows.ended_at),
             "started_utc": times.utc(rows.started_at),
@@ -64,35 +74,32 @@ def grid_rows(cells: pd.DataFrame) -> pd.DataFrame:
             "inflated": rows.inflated.astype(bool),
         }
     )
-    drawn["verdict"] = [verdict(row) for row in drawn.itertuples()]
-    drawn["mark"] = marks(drawn)
+    span = max(drawn.end_ms.max() - drawn.start_ms.min(), 1.0)
+    narrowest = NARROWEST_PX * span / TYPICAL_WIDTH_PX
+    drawn["end_ms"] = drawn.end_ms.clip(lower=drawn.start_ms + narrowest)
+    drawn["verdict"] = [verdict(row) for row in rows_of(drawn)]
+    widths = (drawn.end_ms - drawn.start_ms) * (TYPICAL_WIDTH_PX / span)
+    drawn["mark"] = [mark(row, width) for row, width in zip(rows_of(drawn), widths, strict=True)]
     return drawn
 
 
-def row_name(row: object, tokens_per_s: float) -> str:
+def row_name(row: Row, tokens_per_s: float) -> str:
     """An engine's row: two lines to its left, the throughput of its newest cell to its right."""
-    first = f"{row.host_name or 'no host'} / {short_instance(row.service_instance_id)}"  # type: ignore[attr-defined]
-    parts = [row.engine_package, row.engine_recipe]  # type: ignore[attr-defined]
+    first = f"{row.host_name or 'no host'} / {short_instance(row.service_instance_id)}"
+    parts = [row.engine_package, row.engine_recipe]
     second = " · ".join(part for part in parts if part)
     return SEPARATOR.join([first, second, "" if pd.isna(tokens_per_s) else f"{tokens_per_s:,.0f}"])
 
 
-def verdict(row: object) -> str:
+def verdict(row: Row) -> str:
     """The verdict on a cell in words."""
     found = [name for name in ("stuck", "inflated") if getattr(row, name)]
     if found:
         return " and ".join(found)
-    return "fine" if row.judged else "no choice of graphs, or no decoding"  # type: ignore[attr-defined]
+    return "fine" if row.judged else "no choice of graphs, or no decoding"
 
 
-def marks(drawn: pd.DataFrame) -> list[str]:
-    """The text in each cell: as much of its flags as fits."""
-    span = max(drawn.end_ms.max() - drawn.start_ms.min(), 1.0)
-    widths = (drawn.end_ms - drawn.start_ms) * (TYPICAL_WIDTH_PX / span)
-    return [mark(row, width) for row, width in zip(drawn.itertuples(), widths, strict=True)]
-
-
-def mark(row: object, width_px: float) -> str:
+def mark(row: Row, width_px: float) -> str:
     """A cell's flags as words, as letters, or not at all where it is too narrow (the strips remain)."""
     found = [name for name in ("stuck", "inflated") if getattr(row, name)]
     if width_px >= LONG_WORD_PX * max(len(found), 1):
@@ -100,9 +107,9 @@ def mark(row: object, width_px: float) -> str:
     return "".join(name[0].upper() for name in found) if width_px >= SHORT_WORD_PX else ""
 
 
-def fraction_colour() -> alt.Color:
+def fraction_colour() -> Any:
     """Blue to orange, turning at the threshold; grey where there was no choice."""
-    return alt.condition(  # type: ignore[no-any-return]
+    return alt.condition(
         "datum.judged",
         alt.Color(
             "plain_fraction:Q",
@@ -121,21 +128,29 @@ def fraction_colour() -> alt.Color:
 def strip(base: alt.Chart, y: alt.Y, flag: str, side: int) -> alt.Chart:
     """A bar along the upper (-1) or lower (1) edge of flagged cells, seen however narrow they are."""
     offset = side * (ROW_PX * 0.44 - 2)
-    return (
+    drawn: alt.Chart = (
         base.transform_filter(f"datum.{flag}")
         .mark_rect(height=4, yOffset=offset, color=palette.FLAG, opacity=1)
         .encode(y=y)
     )
+    return drawn
 
 
-def words(base: alt.Chart, y: alt.Y) -> alt.Chart:
+def words(chart: alt.Chart, y: alt.Y) -> alt.Chart:
     """The flags as text in the middle of their cells."""
-    return (
-        base.transform_filter("datum.mark != ''")
+    drawn: alt.Chart = (
+        chart.transform_filter("datum.mark != ''")
         .transform_calculate(middle_ms="(datum.start_ms + datum.end_ms) / 2")
-        .mark_text(color="#ffffff", fontWeight="bold", fontSize=12, baseline="middle", align="center")
-        .encode(x=alt.X("middle_ms:T"), x2=alt.Undefined, y=y, text="mark:N")
+        .mark_text(fontWeight="bold", fontSize=12, baseline="middle", align="center")
+        .encode(x=time_channel("middle_ms"), y=y, text="mark:N", color=text_colour())
     )
+    return drawn
+
+
+def text_colour() -> Any:
+    """Dark on the pale middle of the scale, white on its ends and on grey."""
+    pale = "datum.judged && datum.plain_fraction > 0.12 && datum.plain_fraction < 0.75"
+    return alt.condition(pale, alt.value("#1c1c1c"), alt.value("#ffffff"))
 
 
 def left_axis() -> alt.Axis:
@@ -148,11 +163,15 @@ def right_axis() -> alt.Axis:
     """Tokens/s of the newest cell."""
     return alt.Axis(
         orient="right",
-        title="tokens/s, newest cell",
-        titleAnchor="start",
+        title="tokens/s",
+        titleAngle=0,
+        titleAlign="right",
+        titleFontSize=11,
+        titleX=58,
+        titleY=-14,
         labelExpr=f"split(datum.value, '{SEPARATOR}')[2]",
         labelAlign="right",
-        labelPadding=48,
+        labelPadding=54,
         ticks=False,
         domain=False,
         grid=False,

@@ -16,13 +16,13 @@ def gpu_lanes(drawn: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scale) 
         colours: Of each graph, in the order of the lanes.
         x_scale: The time scale that the panels share.
     """
-    return (
+    chart: alt.Chart = (
         alt.Chart(drawn, title="GPU busy, by graph")
         .mark_rect(clip=True)
         .encode(
             x=alt.X("gpu_start_ms:T", scale=x_scale, axis=times.axis(labels=False)),
             x2="gpu_end_ms",
-            y=alt.Y("graph:N", sort=list(colours), title=None, axis=times.value_axis()),
+            y=alt.Y("graph:N", sort=list(colours), title=None, axis=times.lane_axis()),
             color=alt.Color(
                 "graph:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=None
             ),
@@ -30,6 +30,7 @@ def gpu_lanes(drawn: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scale) 
         )
         .properties(height=LANE_PX * max(len(colours), 1))
     )
+    return chart
 
 
 def tooltip() -> list[alt.Tooltip]:

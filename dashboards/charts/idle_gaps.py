@@ -20,7 +20,10 @@ def idle_gaps(drawn: pd.DataFrame, x_scale: alt.Scale) -> alt.LayerChart:
     )
     y = alt.Y("idle_gap_ms:Q", title="ms", axis=times.value_axis(tick_count=3))
     floor = alt.datum(0)
-    return alt.layer(
-        base.mark_rule(clip=True, strokeWidth=1.5).encode(y=y, y2=floor),
-        base.mark_rect(clip=True, opacity=0.35).encode(y=y, y2=floor, x2="gpu_start_ms"),
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            base.mark_rule(clip=True, strokeWidth=1.5).encode(y=y, y2=floor),
+            base.mark_rect(clip=True, opacity=0.35).encode(y=y, y2=floor, x2="gpu_start_ms"),
+        ]
     ).properties(height=70)
+    return chart

@@ -13,7 +13,8 @@ NO_CHOICE = "#8d8d95"
 """A cell without a choice: no speculative graph, or no decoding."""
 INK = "#8a8f98"
 """Lines and marks that must be seen on both grounds."""
-FLAG = "#b00020"
+FLAG = "#d6204e"
+"""Flags and estimates."""
 
 SHADES: dict[str, list[str]] = {
     GraphKind.PLAIN_DECODE: ["#d9480f", "#f08c4a", "#a63603"],

@@ -15,9 +15,15 @@ def throughput(executions: pd.DataFrame, x_scale: alt.Scale) -> alt.Chart:
         executions: Rows of the query `executions`.
         x_scale: The time scale that the panels share.
     """
-    return (
+    chart: alt.Chart = (
         alt.Chart(tokens_by_second(executions), title="Tokens emitted in each second")
-        .mark_area(interpolate="step-after", line={"color": palette.INK, "strokeWidth": 1.5}, color=palette.INK, opacity=0.35, clip=True)
+        .mark_area(
+            interpolate="step-after",
+            line={"color": palette.INK, "strokeWidth": 1.5},
+            color=palette.INK,
+            opacity=0.35,
+            clip=True,
+        )
         .encode(
             x=alt.X("second_ms:T", scale=x_scale, axis=times.axis(labels=False)),
             y=alt.Y("tokens_per_s:Q", title="tokens/s", axis=times.value_axis(tick_count=3)),
@@ -28,6 +34,7 @@ def throughput(executions: pd.DataFrame, x_scale: alt.Scale) -> alt.Chart:
         )
         .properties(height=70)
     )
+    return chart
 
 
 def tokens_by_second(executions: pd.DataFrame) -> pd.DataFrame:
@@ -35,11 +42,10 @@ def tokens_by_second(executions: pd.DataFrame) -> pd.DataFrame:
     ended = executions.ended_at.astype("datetime64[ns, UTC]")
     tokens = executions.batch_tokens_emitted.astype("float64").fillna(0)
     by_second = tokens.groupby(ended.dt.floor(SECOND)).sum().asfreq(SECOND, fill_value=0)
-    first, last = executions.started_at.min(), ended.max()
-    whole = by_second[(by_second.index >= first.floor(SECOND)) & (by_second.index + pd.Timedelta(SECOND) <= last)]
+    seconds = by_second.index.to_series().astype("datetime64[ns, UTC]")
+    whole = (seconds >= executions.started_at.min().floor(SECOND)) & (seconds + pd.Timedelta(SECOND) <= ended.max())
+    drawn = pd.DataFrame({"second": seconds[whole], "tokens_per_s": by_second[whole]}).reset_index(drop=True)
     # The step's right end, so that the last second has a width.
-    closed = pd.concat([whole, whole.iloc[-1:].rename(lambda at: at + pd.Timedelta(SECOND))])
-    seconds = closed.index.to_series()
-    return pd.DataFrame(
-        {"second_ms": times.epoch_ms(seconds), "second_utc": times.utc(seconds), "tokens_per_s": closed.to_numpy()}
-    ).reset_index(drop=True)
+    closing = drawn.iloc[-1:].assign(second=drawn.second.iloc[-1:] + pd.Timedelta(SECOND))
+    drawn = pd.concat([drawn, closing], ignore_index=True)
+    return drawn.assign(second_ms=times.epoch_ms(drawn.second), second_utc=times.utc(drawn.second))

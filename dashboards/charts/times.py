@@ -4,12 +4,23 @@ Instants go to the browser as Unix milliseconds with a fraction, which Vega show
 zone and which keep the microseconds that a timestamp would lose on the way.
 """
 
+from typing import Any, Literal
+
 import altair as alt
 import pandas as pd
 
 from dashboards.words import utc_text
 
-AXIS_FORMAT_LOCAL = "%Y-%m-%d %H:%M:%S.%L"
+HOVER_FORMAT = "%Y-%m-%d %H:%M:%S.%L"
+AXIS_WIDTH_PX = 84
+PANEL_AXIS: dict[str, Any] = {
+    "minExtent": AXIS_WIDTH_PX,
+    "maxExtent": AXIS_WIDTH_PX,
+    "labelLimit": AXIS_WIDTH_PX - 8,
+    "titlePadding": -12,
+    "grid": True,
+}
+"""Vertical axes take the same room in every panel, so that the plotting areas are flush."""
 
 
 def epoch_ms(instants: "pd.Series[pd.Timestamp]") -> "pd.Series[float]":
@@ -22,22 +33,41 @@ def utc(instants: "pd.Series[pd.Timestamp]") -> list[str]:
     return [utc_text(instant) for instant in instants]
 
 
-def axis(orient: str = "bottom", labels: bool = True) -> alt.Axis:
+def axis(orient: Literal["top", "bottom"] = "bottom", labels: bool = True) -> alt.Axis:
     """A time axis in the viewer's zone."""
-    return alt.Axis(orient=orient, labels=labels, ticks=labels, labelOverlap=True, tickCount=8, grid=True, title=None)
+    return alt.Axis(
+        orient=orient,
+        labels=labels,
+        ticks=labels,
+        labelOverlap=True,
+        labelPadding=4,
+        tickCount=8,
+        grid=True,
+        title=None,
+    )
 
 
 def tooltip(local: str, utc_column: str, title: str) -> list[alt.Tooltip]:
     """An instant twice: in the viewer's zone and in UTC."""
     return [
-        alt.Tooltip(f"{local}:T", title=f"{title}, here", format=AXIS_FORMAT_LOCAL),
+        alt.Tooltip(f"{local}:T", title=f"{title}, here", format=HOVER_FORMAT),
         alt.Tooltip(f"{utc_column}:N", title=f"{title}, UTC"),
     ]
 
 
-def value_axis(tick_count: int = 4, form: str = "~s") -> alt.Axis:
-    """A vertical axis whose labels take the same room in every panel, so that the plotting areas are flush."""
-    return alt.Axis(tickCount=tick_count, format=form, minExtent=64, maxExtent=64, labelLimit=60, titlePadding=4, grid=True)
+def value_axis(tick_count: int = 4) -> alt.Axis:
+    """A vertical axis of figures."""
+    return alt.Axis(tickCount=tick_count, format=",~f", **PANEL_AXIS)
+
+
+def count_axis() -> alt.Axis:
+    """A vertical axis of whole numbers."""
+    return alt.Axis(tickCount=2, tickMinStep=1, format="d", **PANEL_AXIS)
+
+
+def lane_axis() -> alt.Axis:
+    """A vertical axis of names."""
+    return alt.Axis(domain=False, ticks=False, **PANEL_AXIS)
 
 
 def zoomed(brush: alt.Parameter) -> alt.Scale:

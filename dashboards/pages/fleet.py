@@ -7,6 +7,7 @@ import streamlit as st
 
 from dashboards.answers import REFRESH_S, Answer, answer
 from dashboards.charts.fleet_grid import SELECTION, fleet_grid
+from dashboards.links import CELL_PAGE, FLEET_PAGE, cell_parameters
 from dashboards.notices import say_freshness, say_problem, viewer_zone
 from dashboards.ranges import ALL_TIME, DEFAULT_RANGE, RANGES, TimeRange
 from dashboards.tables import STUCK_ROWS_MAX, stuck_table
@@ -14,44 +15,37 @@ from dashboards.words import fleet_sentence
 
 # A filter's name in the URL and in the catalogue, and the column of `engines` that has its choices.
 # (A comment: Streamlit would show a string that stands by itself in a page.)
-FILTERS = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe"}
+FILTERS = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe", "arm": "arms"}
 
 
-def choices(engines: pd.DataFrame, name: str) -> list[str]:
-    """What a filter can be set to: what the engines have, and what the URL asks for."""
-    asked = st.query_params.get(name, "")
-    if engines.empty:
-        return [asked] if asked else []
-    found = engines.arms.explode().dropna() if name == "arm" else engines[FILTERS[name]]
-    return sorted({*(str(value) for value in found if value), *([asked] if asked else [])})
+def since(time_range: TimeRange) -> dict[str, str]:
+    """The parameters of a question about a time range."""
+    return {"from_": time_range.since} if time_range.since else {}
 
 
-def filters(engines: pd.DataFrame) -> tuple[TimeRange, dict[str, str]]:
-    """The bar of filters, each bound to the URL."""
-    bar = st.columns([1, 1, 1, 1, 1])
-    chosen = bar[0].selectbox(
-        "Time range, up to now",
-        list(RANGES),
-        index=list(RANGES).index(DEFAULT_RANGE),
-        key="range",
-        bind="query-params",
+def offered(engines: pd.DataFrame) -> dict[str, list[str]]:
+    """What each filter can be set to: what the engines have, and what the URL asks for."""
+    found = {name: set() if engines.empty else set(engines[column].explode()) for name, column in FILTERS.items()}
+    asked = {name: st.query_params.get(name, "") for name in FILTERS}
+    return {
+        name: sorted(str(value) for value in {*found[name], asked[name]} if value and not pd.isna(value))
+        for name in FILTERS
+    }
+
+
+def choose_range() -> TimeRange:
+    """The time range, bound to the URL."""
+    index = list(RANGES).index(DEFAULT_RANGE)
+    name = st.selectbox("Time range, up to now", list(RANGES), index=index, key="range", bind="query-params")
+    return RANGES[name or DEFAULT_RANGE]
+
+
+def choose(name: str, options: list[str]) -> str:
+    """One filter, bound to the URL; '' is any."""
+    chosen = st.selectbox(
+        name.capitalize(), options, index=None, placeholder=f"any {name}", key=name, bind="query-params"
     )
-    wanted = {}
-    for column, name in zip(bar[1:], [*FILTERS, "arm"], strict=True):
-        wanted[name] = column.selectbox(
-            name.capitalize(),
-            choices(engines, name),
-            index=None,
-            placeholder=f"any {name}",
-            key=name,
-            bind="query-params",
-        )
-    return RANGES[chosen or DEFAULT_RANGE], {name: value for name, value in wanted.items() if value}
-
-
-def asked(time_range: TimeRange, wanted: dict[str, str]) -> dict[str, str]:
-    """The parameters of a question about what is chosen."""
-    return ({"from_": time_range.since} if time_range.since else {}) | wanted
+    return chosen or ""
 
 
 def grid(cells: pd.DataFrame) -> None:
@@ -62,58 +56,77 @@ def grid(cells: pd.DataFrame) -> None:
         on_select="rerun",
         alt="Grid of cells by engine and time, coloured by the share of decoding time in plain decode",
     )
-    picked = event.selection.get(SELECTION) or []
-    if picked:
-        cell = picked[0]
-        st.switch_page("pages/cell.py", query_params={"engine": cell["service_instance_id"], "cell": cell["cell"]})
+    st.caption(
+        "Red along a cell's upper edge: stuck in plain decode. Along its lower edge: inflated estimates turned decisions."
+        " Grey: no speculative graph to choose from, or no decoding. Click a cell to open it."
+    )
+    for cell in event.selection.get(SELECTION, []):
+        st.switch_page(CELL_PAGE, query_params=cell_parameters(cell["service_instance_id"], cell["cell"]))
 
 
-def nothing(time_range: TimeRange, wanted: dict[str, str], engines: Answer) -> None:
+def nothing(time_range: TimeRange, wanted: dict[str, str]) -> None:
     """What to do where there is no cell to show."""
     which = " that match these filters" if wanted else ""
     st.info(f"No graph executions {time_range.words}{which}.", icon=":material/inbox:")
     if time_range.since:
-        st.page_link("pages/fleet.py", label="Show all stored time", query_params={"range": ALL_TIME}, icon=":material/history:")
-    elif not wanted and engines.known:
+        parameters = {**wanted, "range": ALL_TIME}
+        st.page_link(FLEET_PAGE, label="Show all stored time", query_params=parameters, icon=":material/history:")
+    elif not wanted:
         st.markdown(
             "Nothing has been stored yet. `make up` runs two engines to look at; `tachograph import FILE` reads a"
             " profiler's trace; `docs/contract.md` tells how an engine sends its own."
         )
 
 
-def newest(cells: pd.DataFrame) -> datetime | None:
+def stuck_cells(stuck: pd.DataFrame) -> None:
+    """The stuck cells, worst first, each linked to its page."""
+    if stuck.empty:
+        return
+    st.subheader("Stuck cells, worst first", anchor=False)
+    st.markdown(stuck_table(stuck, viewer_zone()))
+    if len(stuck) == STUCK_ROWS_MAX:
+        st.caption(f"The worst {STUCK_ROWS_MAX}; `tachograph query stuck_plain` lists all.")
+
+
+def newest(cells: pd.DataFrame) -> datetime:
     """When the newest execution completed."""
-    return None if cells.empty else cells.ended_at.max()
+    return cells.ended_at.max()  # type: ignore[no-any-return]
 
 
-def stuck_cells(time_range: TimeRange, wanted: dict[str, str]) -> Answer:
-    """The table of stuck cells, worst first, each linked to its page."""
-    stuck = answer("stuck_plain", limit=STUCK_ROWS_MAX, **asked(time_range, wanted))
-    if not stuck.rows.empty:
-        st.subheader("Stuck cells, worst first", anchor=False)
-        st.markdown(stuck_table(stuck.rows, viewer_zone()))
+def overview(cells: Answer, time_range: TimeRange, wanted: dict[str, str]) -> Answer:
+    """The sentence, the grid and the table."""
+    st.markdown(fleet_sentence(cells.rows, time_range.words))
+    grid(cells.rows)
+    say_freshness(cells, newest(cells.rows))
+    stuck = answer("stuck_plain", limit=STUCK_ROWS_MAX, **since(time_range), **wanted)
+    stuck_cells(stuck.rows)
     return stuck
 
 
 @st.fragment(run_every=REFRESH_S)
-def live(time_range: TimeRange, wanted: dict[str, str], engines: Answer) -> None:
+def live(time_range: TimeRange, wanted: dict[str, str], options: dict[str, list[str]]) -> None:
     """Everything that changes while one looks."""
-    cells = answer("cells", **asked(time_range, wanted))
+    engines = answer("engines", **since(time_range))
+    if offered(engines.rows) != options:
+        st.rerun()
+    cells = answer("cells", **since(time_range), **wanted)
     problems = st.container()
-    if cells.rows.empty:
-        if cells.known:
-            nothing(time_range, wanted, engines)
-        with problems:
-            say_problem([cells])
-        return
-    st.markdown(fleet_sentence(cells.rows, time_range.words))
-    grid(cells.rows)
-    say_freshness(cells, newest(cells.rows))
-    stuck = stuck_cells(time_range, wanted)
+    shown = [engines, cells]
+    if not cells.rows.empty:
+        shown.append(overview(cells, time_range, wanted))
+    elif cells.known:
+        nothing(time_range, wanted)
     with problems:
-        say_problem([cells, stuck])
+        say_problem(shown)
 
 
 st.title("Which engines are stuck in plain decode?", anchor=False)
-chosen_engines = answer("engines")
-live(*filters(chosen_engines.rows), chosen_engines)
+bar = st.columns(1 + len(FILTERS))
+with bar[0]:
+    chosen_range = choose_range()
+choices = offered(answer("engines", **since(chosen_range)).rows)
+chosen = {}
+for column, filter_name in zip(bar[1:], FILTERS, strict=True):
+    with column:
+        chosen[filter_name] = choose(filter_name, choices[filter_name])
+live(chosen_range, {name: value for name, value in chosen.items() if value}, choices)

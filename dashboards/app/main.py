@@ -1,0 +1,30 @@
+"""The dashboards' entry: one page a question. Run by `tachograph dashboard`."""
+
+import streamlit as st
+
+from dashboards.links import CELL_PAGE, FLEET_PAGE
+
+# Drawn here, so that no browser has to fetch it from anywhere.
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><circle cx="16" cy="16" r="15" fill="#2f7fc1"/>'
+    '<path d="M16 16 25 9" stroke="#fff" stroke-width="3" stroke-linecap="round"/>'
+    '<path d="M6 20a11 11 0 1 1 20 0" fill="none" stroke="#fff" stroke-width="2.5"/>'
+    '<circle cx="16" cy="16" r="2.5" fill="#d9480f"/></svg>'
+)
+# Streamlit leaves 96 px above the first line, which on a page to keep open is a row of the fleet.
+# (A theme option would do for the heading, but any of them takes the dark theme away.)
+DENSER = """<style>
+.stMainBlockContainer { padding-top: 4rem; padding-bottom: 2rem; }
+.stMainBlockContainer h1 { font-size: 1.6rem; }
+.stMainBlockContainer h3 { font-size: 1.2rem; }
+</style>"""
+
+st.set_page_config(page_title="Tachograph", page_icon=ICON, layout="wide")
+st.html(DENSER)
+st.navigation(
+    [
+        st.Page(FLEET_PAGE, title="Fleet", icon=":material/grid_on:", default=True),
+        st.Page(CELL_PAGE, title="Cell", icon=":material/timeline:", url_path="cell"),
+    ],
+    position="top",
+).run()
