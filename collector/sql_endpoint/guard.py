@@ -120,7 +120,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _functions(tokens: list[Token]) -> Iterator[str]:
-    """Names that are called: before a parenthesis, or after APPLY."""
+    """Names that are called, and keywords that look like it: before a parenthesis, or after APPLY."""
     for before, token, after in zip([Token("", ""), *tokens], tokens, [*tokens[1:], Token("", "")], strict=False):
         if token.kind in ("word", "quoted") and (after.text == "(" or before.text == "APPLY"):
             yield token.text.strip('`"')

@@ -6,7 +6,6 @@ can be changed in one.
 """
 
 import base64
-import binascii
 import re
 import uuid
 from collections.abc import Mapping
@@ -167,7 +166,7 @@ def _basic_credentials(header: str) -> tuple[str, str]:
         return "", ""
     try:
         user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise QueryError("AUTHENTICATION_FAILED", "Invalid authorization header") from error
     if scheme.lower() != "basic":
         raise QueryError("AUTHENTICATION_FAILED", f"Authorization {scheme} is not supported")
