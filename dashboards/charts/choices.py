@@ -35,7 +35,7 @@ def choices(executions: pd.DataFrame) -> alt.LayerChart:
             base.mark_bar().encode(color=colour),
             base.mark_text(align="left", dx=6, color=palette.INK).encode(text="words:N"),
         ]
-    ).properties(height=alt.Step(BAR_PX))
+    ).properties(height=alt.Step(BAR_PX), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return chart
 
 

@@ -40,7 +40,7 @@ def fleet_grid(cells: pd.DataFrame) -> alt.LayerChart:
             words(chart, right),
         )
         .resolve_axis(y="independent")
-        .properties(height=ROW_PX * rows.row.nunique())
+        .properties(height=alt.Step(ROW_PX), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
         .configure_view(stroke=None)
     )
     return drawn
