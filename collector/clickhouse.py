@@ -30,7 +30,6 @@ _CONFIG = """<clickhouse>
             <quota>default</quota>
             <grants>
                 <query>GRANT CHECK, SHOW, SELECT, INSERT, ALTER, CREATE, DROP, UNDROP TABLE, TRUNCATE, OPTIMIZE, BACKUP, KILL QUERY, SYSTEM, dictGet ON *.*</query>
-                <query>GRANT TABLE ENGINE ON *</query>
             </grants>
         </default>
     </users>

@@ -21,8 +21,9 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError, StreamFailureError
 
 from collector.clickhouse import connection_string
+from collector.ports import PortTakenError
 from collector.sql_endpoint.limits import QueryLimits
-from collector.sql_endpoint.server import PortTakenError, serving_sql
+from collector.sql_endpoint.server import serving_sql
 from tests.conftest import SERVER_URL
 
 pytestmark = pytest.mark.skipif(bool(SERVER_URL), reason="the endpoint is the embedded engine's alone")

@@ -1,0 +1,148 @@
+"""Opening the store, in processes of its own: one process opens one embedded engine at a time."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from collector.clickhouse import StoreError, connect, split_url, without_password
+from tests.conftest import SERVER_URL
+
+HOLDER = """
+import sys
+from pathlib import Path
+from collector.clickhouse import open_store
+with open_store(Path(sys.argv[1])) as client:
+    print(client.database, flush=True)
+    sys.stdin.read()
+"""
+OPENER = """
+import sys
+from pathlib import Path
+from collector.clickhouse import open_store
+from collector.errors import CollectorError
+try:
+    with open_store(Path(sys.argv[1])) as client:
+        client.command("CREATE TABLE IF NOT EXISTS t (x Int64) ENGINE = MergeTree ORDER BY x")
+        client.insert("t", [[1]])
+        print(client.query("SELECT count() FROM t").first_row[0])
+except CollectorError as error:
+    print(error)
+"""
+
+
+def opened(data_dir: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", OPENER, str(data_dir)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def holding(data_dir: Path) -> Iterator[None]:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(data_dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "tachograph\n"
+        yield
+
+
+def test_what_was_stored_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
+    assert opened(tmp_path) == "1\n"
+    assert opened(tmp_path) == "2\n"
+
+
+def test_a_store_that_another_process_holds_is_one_clear_line(tmp_path: Path) -> None:
+    with holding(tmp_path):
+        said = opened(tmp_path)
+    assert said == (
+        f"{tmp_path}/clickhouse is held by another process (a collector that still runs?): "
+        "stop it, or name another --data-dir\n"
+    )
+    assert opened(tmp_path) == "1\n"
+
+
+def test_a_store_in_a_directory_with_spaces(tmp_path: Path) -> None:
+    assert opened(tmp_path / "a b" / "Grüße & co".replace("& ", "")) == "1\n"
+
+
+@pytest.mark.parametrize("mark", "?&%#+")
+def test_a_directory_that_the_engine_cannot_name_is_one_clear_line(tmp_path: Path, mark: str) -> None:
+    said = opened(tmp_path / f"a{mark}b")
+    assert said.startswith(f"{tmp_path}/a{mark}b/clickhouse has one of ? & % # + in it")
+    assert said.count("\n") == 1
+
+
+def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert opened(tmp_path / "file").endswith("(Not a directory): name another --data-dir\n")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser can write anywhere")
+def test_a_directory_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert opened(tmp_path).endswith("(Permission denied): name another --data-dir\n")
+
+
+@pytest.mark.skipif(bool(SERVER_URL), reason="a server keeps the logs its operator wants")
+def test_the_engine_keeps_no_logs_of_its_own(clickhouse: Client) -> None:
+    for _ in range(20):
+        clickhouse.query("SELECT count() FROM graph_executions")
+    kept = clickhouse.query("SELECT name, total_bytes FROM system.tables WHERE database = 'system' AND total_bytes > 0")
+    assert not [name for name, _ in kept.result_rows if name.endswith("_log")]
+    stored = clickhouse.query("SELECT count() FROM system.parts WHERE database = 'system'")
+    assert stored.first_row == (0,)
+
+
+@pytest.mark.skipif(bool(SERVER_URL), reason="a server's user has the rights its operator gives")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM file('/etc/hostname', 'LineAsString')",
+        "SELECT * FROM url('http://127.0.0.1:9/', 'LineAsString')",
+        "INSERT INTO FUNCTION file('/nowhere/x', 'TSV', 'x Int64') VALUES (1)",
+        "CREATE TABLE outside (x Int64) ENGINE = URL('http://127.0.0.1:9/', 'TSV')",
+    ],
+)
+def test_the_engine_has_no_right_to_reach_out(clickhouse: Client, statement: str) -> None:
+    with pytest.raises(Exception, match="ACCESS_DENIED"):
+        clickhouse.command(statement)
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8123", "chdb:///tmp/x", "http://", "http://host:port/db", "ftp://host"])
+def test_what_is_no_url_of_a_server_is_one_clear_line(url: str) -> None:
+    with pytest.raises(StoreError, match=r"is no ClickHouse URL: give http\(s\)://user:password@host:port/database"):
+        connect(url)
+
+
+def test_a_server_that_does_not_answer_is_one_clear_line_without_the_password() -> None:
+    with pytest.raises(
+        StoreError, match=r"^ClickHouse at http://reader@127\.0\.0\.1:9/fleet did not answer: "
+    ) as error:
+        connect("http://reader:secret@127.0.0.1:9/fleet")
+    assert "secret" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "server", "database"),
+    [
+        ("http://host", "http://host", "tachograph"),
+        ("https://u:p@host:8443/fleet", "https://u:p@host:8443", "fleet"),
+        ("http://[::1]:8123/", "http://[::1]:8123", "tachograph"),
+    ],
+)
+def test_a_url_names_server_and_database(url: str, server: str, database: str) -> None:
+    assert split_url(url) == (server, database)
+
+
+def test_a_url_is_shown_without_its_password() -> None:
+    assert without_password("http://u:p@host:1/d") == "http://u@host:1/d"
+    assert without_password("http://host:1/d") == "http://host:1/d"
