@@ -36,6 +36,7 @@ from dashboards.commands import dashboard
 from dashboards.errors import DashboardsError
 from engine_hooks.commands.estimate import estimate
 from engine_hooks.commands.import_traces import import_traces
+from engine_hooks.commands.simulate.live import live
 from engine_hooks.errors import EngineHooksError
 from queries.commands import query
 from queries.errors import QueriesError
@@ -343,7 +344,15 @@ def application() -> typer.Typer:
     app.command()(takes_settings(query))
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)
+    app.add_typer(simulations())
     return app
+
+
+def simulations() -> typer.Typer:
+    """`tachograph simulate`: the simulated engine, live and in experiments."""
+    simulate = typer.Typer(name="simulate", help="Simulated engines: live, or in experiments.", no_args_is_help=True)
+    simulate.command()(takes_settings(live))
+    return simulate
 
 
 def main() -> None:

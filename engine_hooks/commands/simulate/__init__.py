@@ -1,0 +1,1 @@
+"""`tachograph simulate`, one module for each of its commands."""
