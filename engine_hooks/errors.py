@@ -2,7 +2,8 @@
 
 EngineHooksError
 ├── ContractError   a span or record that breaks the contract
-└── RecorderError   a recorder that cannot be set up as asked
+├── RecorderError   a recorder that cannot be set up as asked
+└── SendError       the collector is away, or refused executions
 """
 
 
@@ -18,3 +19,7 @@ class ContractError(EngineHooksError, ValueError):
 
 class RecorderError(EngineHooksError):
     """A recorder that cannot be set up as asked, by its arguments or by `OTEL_*` variables."""
+
+
+class SendError(EngineHooksError):
+    """The collector is away, refused executions, or has no such address. Its text is one clear line."""

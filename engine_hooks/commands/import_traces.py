@@ -12,10 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from engine_hooks.adapters.kineto.errors import SendError
 from engine_hooks.adapters.kineto.imported import EngineInstance, ImportedTrace, Shift, imported, shift_of
-from engine_hooks.adapters.kineto.sending import requests_of, sender
 from engine_hooks.contract.names import GraphKind
+from engine_hooks.recorder.sending import raise_for_refused, sender
 
 
 class ImportSettings(Protocol):
@@ -53,9 +52,7 @@ def import_traces(
     else:
         Console().print(_table(traces))
         typer.echo(_closing(traces, "" if dry_run else settings.otlp_endpoint))
-    if refused:
-        reasons = "; ".join(f"{count:,} ({reason or 'no reason given'})" for reason, count in refused.items())
-        raise SendError(f"the collector at {settings.otlp_endpoint} refused executions: {reasons}")
+    raise_for_refused(settings.otlp_endpoint, refused)
 
 
 def _read(files: Sequence[Path], kind: GraphKind, shift: Shift) -> list[ImportedTrace]:
@@ -75,11 +72,10 @@ def _send(endpoint: str, traces: Sequence[ImportedTrace]) -> Counter[str]:
     refused: Counter[str] = Counter()
     with _progress() as progress, sender(endpoint) as connection:
         task = progress.add_task("sending", total=sum(len(instance.executions) for instance in instances))
-        for spans, request in requests_of(instances):
-            count, reason = connection.send(request)
-            if count:
-                refused[reason] += count
-            progress.advance(task, spans)
+        for instance in instances:
+            refused += connection.send_all(
+                instance.resource, instance.executions, lambda spans: progress.advance(task, spans)
+            )
     return refused
 
 

@@ -14,11 +14,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
     add_TraceServiceServicer_to_server,
 )
 
-from engine_hooks.adapters.kineto.errors import SendError, TraceImportError, TraceUnreadableError
+from engine_hooks.adapters.kineto.errors import TraceUnreadableError
 from engine_hooks.adapters.kineto.imported import imported
-from engine_hooks.adapters.kineto.sending import BATCH_SPANS, requests_of
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind
+from engine_hooks.errors import SendError
+from engine_hooks.recorder.sending import BATCH_SPANS, requests_of
 
 
 class Here(NamedTuple):
@@ -77,7 +78,8 @@ def test_a_second_import_sends_the_same_bytes(inbox: Inbox, trace: Path, tmp_pat
     import_traces(inbox.settings, [elsewhere])
     assert len(first) == 2
     assert inbox.requests == first
-    expected = requests_of(imported(elsewhere, GraphKind.MIXED).instances)
+    (instance,) = imported(elsewhere, GraphKind.MIXED).instances
+    expected = requests_of(instance.resource, instance.executions)
     assert [request.SerializeToString() for _, request in expected] == first
 
 
@@ -120,5 +122,5 @@ def test_no_collector(trace: Path) -> None:
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:4317", "ftp://host:1", ""])
 def test_an_endpoint_that_is_none(trace: Path, endpoint: str) -> None:
-    with pytest.raises(TraceImportError, match="is no OTLP endpoint: set TACHOGRAPH_OTLP_ENDPOINT"):
+    with pytest.raises(SendError, match="is no OTLP endpoint: set TACHOGRAPH_OTLP_ENDPOINT"):
         import_traces(Here(endpoint), [trace])

@@ -5,8 +5,7 @@ EngineHooksError
     ├── TraceUnreadableError   the file cannot be opened, is cut off, or is no JSON
     ├── TraceMalformedError    an event that matters lacks a time or has an impossible one
     ├── NothingToImportError   a whole trace without one graph launch
-    ├── WrongShiftError        `--shift-to` names no time
-    └── SendError              the collector is away or refused
+    └── WrongShiftError        `--shift-to` names no time
 """
 
 from engine_hooks.errors import EngineHooksError
@@ -32,7 +31,3 @@ class WrongShiftError(TraceImportError):
     """`--shift-to` names no time, or one that the trace cannot be moved to."""
 
     exit_code = 2
-
-
-class SendError(TraceImportError):
-    """The collector is away, or refused executions."""

@@ -1,4 +1,4 @@
-"""Delivers executions over OTLP gRPC and looks at every answer.
+"""Delivers finished executions over OTLP gRPC, not on any engine's hot path, and looks at every answer.
 
 The stock exporter's encoder and the stock generated client, but not its `export`: that
 drops the answer, and with it the partial success that says what was refused.
@@ -6,11 +6,12 @@ drops the answer, and with it the partial success that says what was refused.
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import grpc
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
@@ -19,8 +20,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceS
 from opentelemetry.sdk.environment_variables import OTEL_EXPORTER_OTLP_HEADERS
 from opentelemetry.util.re import parse_env_headers
 
-from engine_hooks.adapters.kineto.errors import SendError
-from engine_hooks.adapters.kineto.imported import EngineInstance
+from engine_hooks.contract.execution import EngineResource, GraphExecution
+from engine_hooks.errors import SendError
 from engine_hooks.recorder.spans import SpanBuilder
 
 BATCH_SPANS: Final = 512
@@ -43,17 +44,18 @@ RETRIES: Final = {
 }
 
 
-def requests_of(instances: Iterable[EngineInstance]) -> Iterator[tuple[int, ExportTraceServiceRequest]]:
-    """Requests of at most `BATCH_SPANS` spans, with the number of spans in each.
+def requests_of(
+    resource: EngineResource, executions: Iterable[GraphExecution]
+) -> Iterator[tuple[int, ExportTraceServiceRequest]]:
+    """Requests of at most `BATCH_SPANS` spans of one engine instance, with the number of spans in each.
 
     The same executions give the same bytes, so that a collector which answers a request it
-    has seen before with the stored outcome stores a second import once.
+    has seen before with the stored outcome stores what is sent twice once.
     """
-    for instance in instances:
-        builder = SpanBuilder(instance.resource)
-        executions = iter(instance.executions)
-        while batch := list(islice(executions, BATCH_SPANS)):
-            yield len(batch), encode_spans([builder.build(execution) for execution in batch])
+    builder = SpanBuilder(resource)
+    remaining = iter(executions)
+    while batch := list(islice(remaining, BATCH_SPANS)):
+        yield len(batch), encode_spans([builder.build(execution) for execution in batch])
 
 
 class Sender:
@@ -75,14 +77,28 @@ class Sender:
         except grpc.RpcError as error:
             raise SendError(
                 f"the collector at {self._endpoint} did not take the executions ({error.code().name}: "
-                f"{error.details()}): start it or set TACHOGRAPH_OTLP_ENDPOINT, then import again"
+                f"{error.details()}): start it or set TACHOGRAPH_OTLP_ENDPOINT, then send again"
             ) from error
         return response.partial_success.rejected_spans, response.partial_success.error_message
 
+    def send_all(
+        self, resource: EngineResource, executions: Iterable[GraphExecution], on_sent: Callable[[int], object]
+    ) -> Counter[str]:
+        """Send every execution; gives how many were refused, by the collector's words.
 
-@contextmanager
-def sender(endpoint: str) -> Iterator[Sender]:
-    """A sender to `http://host:port` (plain) or `https://host:port` (TLS, the system's certificates).
+        Raises:
+            SendError: the collector is away or refused a request as a whole.
+        """
+        refused: Counter[str] = Counter()
+        for spans, request in requests_of(resource, executions):
+            count, reason = self.send(request)
+            refused += Counter({reason: count})
+            on_sent(spans)
+        return refused
+
+
+def endpoint_url(endpoint: str) -> SplitResult:
+    """`http://host:port` (plain) or `https://host:port` (TLS) in its parts.
 
     Raises:
         SendError: the endpoint is no such URL.
@@ -90,6 +106,24 @@ def sender(endpoint: str) -> Iterator[Sender]:
     url = urlsplit(endpoint)
     if url.scheme not in {"http", "https"} or not url.netloc:
         raise SendError(f"{endpoint!r} is no OTLP endpoint: set TACHOGRAPH_OTLP_ENDPOINT to http://host:4317")
+    return url
+
+
+def raise_for_refused(endpoint: str, refused: Mapping[str, int]) -> None:
+    """Raise `SendError` if the collector refused anything, naming how many and why."""
+    if refused:
+        reasons = "; ".join(f"{count:,} ({reason or 'no reason given'})" for reason, count in refused.items())
+        raise SendError(f"the collector at {endpoint} refused executions: {reasons}")
+
+
+@contextmanager
+def sender(endpoint: str) -> Iterator[Sender]:
+    """A sender to an OTLP gRPC endpoint; `https` trusts the system's certificates.
+
+    Raises:
+        SendError: the endpoint is no such URL.
+    """
+    url = endpoint_url(endpoint)
     options = [("grpc.service_config", json.dumps(RETRIES)), ("grpc.enable_retries", 1)]
     channel = (
         grpc.secure_channel(url.netloc, grpc.ssl_channel_credentials(), options)
