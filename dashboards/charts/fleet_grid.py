@@ -84,11 +84,11 @@ def grid_rows(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def row_name(row: Row, tokens_per_s: float) -> str:
-    """An engine's row: two lines to its left, the throughput of its newest cell to its right."""
+    """An engine's row: two lines to its left, the throughput of its newest cell to its right, and what makes it unique."""
     first = f"{row.host_name or 'no host'} / {short_instance(row.service_instance_id)}"
-    parts = [row.engine_package, row.engine_recipe]
-    second = " · ".join(part for part in parts if part)
-    return SEPARATOR.join([first, second, "" if pd.isna(tokens_per_s) else f"{tokens_per_s:,.0f}"])
+    second = " · ".join(part for part in (row.engine_package, row.engine_recipe) if part)
+    throughput = "" if pd.isna(tokens_per_s) else f"{tokens_per_s:,.0f}"
+    return SEPARATOR.join([first, second, throughput, row.service_instance_id])
 
 
 def verdict(row: Row) -> str:

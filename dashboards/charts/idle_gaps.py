@@ -13,7 +13,7 @@ def idle_gaps(drawn: pd.DataFrame, x_scale: alt.Scale) -> alt.LayerChart:
         drawn: Rows of `cell_timeline.drawn_executions`.
         x_scale: The time scale that the panels share.
     """
-    base = alt.Chart(drawn, title="GPU idle before each execution, ms (grey: the engine had no work)").encode(
+    base = alt.Chart(drawn).encode(
         x=alt.X("gap_start_ms:T", scale=x_scale, axis=times.axis(labels=False)),
         tooltip=gpu_lanes.tooltip(),
         color=alt.condition("datum.after_idle", alt.value(palette.INK), alt.value(palette.FLAG)),
@@ -25,5 +25,5 @@ def idle_gaps(drawn: pd.DataFrame, x_scale: alt.Scale) -> alt.LayerChart:
             base.mark_rule(clip=True, strokeWidth=1.5).encode(y=y, y2=floor),
             base.mark_rect(clip=True, opacity=0.35).encode(y=y, y2=floor, x2="gpu_start_ms"),
         ]
-    ).properties(height=70)
+    ).properties(height=70, title="GPU idle before each execution, ms (grey: the engine had no work)")
     return chart

@@ -147,9 +147,7 @@ class TestCell:
             ("1793491260", "no speculative graph to choose from"),
         ],
     )
-    def test_each_verdict(
-        self, labelled_url: str, store: Client, monkeypatch: pytest.MonkeyPatch, cell: str, sentence: str
-    ) -> None:
+    def test_each_verdict(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch, cell: str, sentence: str) -> None:
         instance = answers.run("cells", labelled_url, "pandas", cell=cell).service_instance_id[0]
         assert sentence in said(cell_opened(labelled_url, monkeypatch, instance, cell))
 

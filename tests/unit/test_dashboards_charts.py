@@ -1,0 +1,248 @@
+"""Charts and sentences: pure functions of rows, tested without Streamlit."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dashboards import words
+from dashboards.cells import bounds, is_running, window
+from dashboards.charts import choices, estimates, fleet_grid, palette, throughput, times
+from dashboards.charts.cell_timeline import cell_timeline, drawn_executions
+from dashboards.ranges import DEFAULT_RANGE, RANGES
+from dashboards.rows import first_row
+from dashboards.tables import stuck_table
+
+BEGIN = pd.Timestamp("2026-11-01T00:00:00.000000500Z")
+
+
+def cells(*changes: dict[str, Any]) -> pd.DataFrame:
+    """Rows of the query `cells`, each with its changes."""
+    row = {
+        "service_instance_id": "instance-1", "cell": "bench-1", "host_name": "node-1", "engine_name": "sim",
+        "engine_version": "1", "engine_package": "pkg", "engine_recipe": "c32", "scheduler_cost_model": "exposed_mean",
+        "cell_arm": "before", "cell_concurrency": 32, "started_at": BEGIN, "ended_at": BEGIN + pd.Timedelta("30s"),
+        "elapsed_s": 30.0, "executions": 1500, "executions_lost": 0, "plain_fraction": 0.1, "plain_s": 3.0,
+        "has_speculative": True, "stuck": False, "inflated": False, "turned_s": 0.0, "decisions_turned": 0,
+        "tokens_per_s": 2400.0,
+    }  # fmt: skip
+    return pd.DataFrame([row | change for change in changes or ({},)])
+
+
+def executions(count: int = 60, **columns: Any) -> pd.DataFrame:
+    """Rows of the query `executions`: 50 ms apart, every third one plain decode."""
+    started = [BEGIN + pd.Timedelta(milliseconds=50 * number) for number in range(count)]
+    plain = [number % 3 == 0 for number in range(count)]
+    rows = pd.DataFrame(
+        {
+            "graph_sequence": range(count), "started_at": started,
+            "graph_name": ["decode" if one else "P128" for one in plain],
+            "graph_kind": ["plain_decode" if one else "speculative" for one in plain],
+            "graph_purpose": "ordinary", "graph_gpu_time_ns": 28_000_000, "graph_wall_time_ns": 30_000_000,
+            "idle_gap_ns": 2_000_000, "graph_gpu_start_offset_ns": pd.array([1_000_000] * count, "Int64"),
+            "graph_queue_depth": pd.array([1] * count, "Int64"), "graph_after_idle": False,
+            "scheduler_estimate_ns": pd.array([29_000_000] * count, "Int64"),
+            "batch_tokens_emitted": pd.array([100] * count, "Int64"),
+        }
+    )  # fmt: skip
+    return rows.assign(ended_at=rows.started_at + pd.Timedelta(milliseconds=31)).assign(**columns)
+
+
+def candidates(of: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the query `candidates`: two graphs at each decision, one estimate rising half-way."""
+    rising = of.assign(graph="P128", estimate_ns=[29_000_000 if one < 30 else 35_000_000 for one in of.graph_sequence])
+    return pd.concat([rising, of.assign(graph="decode", estimate_ns=14_000_000)])
+
+
+def inflation(**changes: Any) -> pd.DataFrame:
+    row = {"graph": "P128", "cost_ns": 29_200_000, "estimate_max_ns": 38_700_000, "turned_s": 27.0}
+    return pd.DataFrame([row | changes])
+
+
+def stuck_rows(**changes: Any) -> pd.DataFrame:
+    return cells({"stuck": True}).assign(
+        **{
+            "plain_since": BEGIN, "plain_stretch_s": 12.0, "best_speculative_graph": "P128", "gain_percent": 7.94,
+            "inflated": True, "plain_fraction": 0.92,
+        } | changes
+    )  # fmt: skip
+
+
+class TestFleetGrid:
+    def test_a_row_for_each_engine_and_a_mark_for_each_flag(self) -> None:
+        drawn = fleet_grid.grid_rows(
+            cells({"stuck": True, "inflated": True}, {"service_instance_id": "instance-2", "inflated": True})
+        )
+        assert drawn.row.nunique() == 2
+        assert list(drawn.mark) == ["stuck, inflated", "inflated"]
+        assert list(drawn.verdict) == ["stuck and inflated", "inflated"]
+
+    @pytest.mark.parametrize(("width_px", "shown"), [(200, "stuck, inflated"), (70, "SI"), (5, "")])
+    def test_marks_shrink_with_the_cell(self, width_px: float, shown: str) -> None:
+        row = first_row(cells({"stuck": True, "inflated": True}))
+        assert fleet_grid.mark(row, width_px) == shown
+
+    def test_a_cell_without_a_choice_is_not_coloured(self) -> None:
+        drawn = fleet_grid.grid_rows(cells({"has_speculative": False}, {"plain_fraction": None}, {}))
+        assert list(drawn.judged) == [False, False, True]
+
+    def test_a_cell_of_long_ago_keeps_a_visible_width(self) -> None:
+        old = {"started_at": BEGIN - pd.Timedelta("1500D"), "ended_at": BEGIN - pd.Timedelta("1500D")}
+        drawn = fleet_grid.grid_rows(cells(old, {}))
+        span = drawn.end_ms.max() - drawn.start_ms.min()
+        assert ((drawn.end_ms - drawn.start_ms) / span * fleet_grid.TYPICAL_WIDTH_PX >= 1.9).all()
+
+    def test_the_spec_stays_the_same_while_data_changes(self) -> None:
+        """Else the browser would draw it anew at each refresh, and flicker."""
+        first, second = (fleet_grid.fleet_grid(cells(row)).to_dict() for row in ({}, {"tokens_per_s": 1.0}))
+        for spec in (first, second):
+            del spec["datasets"]
+        assert {**first, "data": 0, "layer": 0} == {**second, "data": 0, "layer": 0}
+        assert [one["mark"] for one in first["layer"]] == [one["mark"] for one in second["layer"]]
+
+
+class TestCellTimeline:
+    def test_gpu_time_lies_where_the_device_ran(self) -> None:
+        drawn = drawn_executions(executions(2))
+        assert drawn.gpu_start_ms[0] == pytest.approx(times.epoch_ms(executions(2).started_at)[0] + 1.0)
+        assert (drawn.gpu_end_ms - drawn.gpu_start_ms).round(3).eq(28.0).all()
+        assert (drawn.gpu_start_ms - drawn.gap_start_ms).round(3).eq(2.0).all()
+
+    def test_an_unknown_device_start_is_taken_from_the_completion(self) -> None:
+        rows = executions(2, graph_gpu_start_offset_ns=pd.array([None, None], "Int64"))
+        drawn = drawn_executions(rows)
+        assert drawn.gpu_end_ms[0] == pytest.approx(times.epoch_ms(rows.ended_at)[0])
+
+    def test_panels(self) -> None:
+        rows = executions()
+        spec = cell_timeline(rows, candidates(rows)).to_dict()
+        titles = [str(panel["title"]) for panel in spec["vconcat"]]
+        assert len(titles) == 7
+        assert titles[-2].startswith("P128")
+        assert all(any(word in title for word in ("ms", "depth", "second", "graph", "chosen")) for title in titles)
+
+    def test_without_candidates_the_rest_is_drawn(self) -> None:
+        rows = executions()
+        assert len(cell_timeline(rows, candidates(rows).iloc[:0]).to_dict()["vconcat"]) == 5
+
+    def test_a_graph_that_never_ran_has_its_panel(self) -> None:
+        rows = executions()
+        never = candidates(rows).assign(graph="P64")
+        titles = [str(panel["title"]) for panel in cell_timeline(rows, never).to_dict()["vconcat"]]
+        assert titles[-1].endswith("not executed in this cell")
+
+    def test_step_lines_keep_the_changes_only(self) -> None:
+        lines = estimates.changes(candidates(executions()))
+        assert list(lines[lines.graph == "P128"].estimate_ms) == [29.0, 35.0, 35.0]
+        assert len(lines[lines.graph == "decode"]) == 2
+
+
+class TestThroughput:
+    def test_whole_seconds_only(self) -> None:
+        drawn = throughput.tokens_by_second(executions(60))
+        assert list(drawn.tokens_per_s) == [2000.0, 2000.0, 2000.0]
+        assert drawn.second_ms.diff().dropna().eq(1000).all()
+
+    def test_a_cell_shorter_than_a_second_has_none(self) -> None:
+        assert throughput.tokens_by_second(executions(3)).empty
+
+    def test_a_second_without_tokens_is_a_dip(self) -> None:
+        rows = executions(100)
+        rows = rows[(rows.ended_at < BEGIN + pd.Timedelta("1s")) | (rows.ended_at > BEGIN + pd.Timedelta("2s"))]
+        assert 0.0 in list(throughput.tokens_by_second(rows).tokens_per_s)
+
+
+def test_shares_add_up() -> None:
+    rows = choices.shares(executions())
+    assert rows.share.sum() == pytest.approx(1.0)
+    assert list(rows.graph) == ["P128", "decode"]
+    assert rows.words[0] == "66.7%, 40 executions"
+
+
+def test_a_graph_that_was_refreshed_is_named_so() -> None:
+    assert choices.named("P128", "acceptance_probe") == "P128 (acceptance probe)"
+
+
+def test_colours_are_steady_and_tell_kinds_apart() -> None:
+    colours = palette.graph_colours(executions())
+    assert colours == palette.graph_colours(executions().iloc[::-1])
+    assert list(colours) == ["decode", "P128"]
+    assert len(set(colours.values())) == 2
+
+
+class TestWords:
+    def test_the_fleet_in_a_sentence(self) -> None:
+        rows = cells({"stuck": True, "plain_fraction": 0.92}, {"service_instance_id": "instance-2"})
+        told = words.fleet_sentence(rows, "in the last 30 minutes")
+        assert told.startswith("**2 engines in the last 30 minutes, 1 stuck in plain decode** (1 cell).")
+        assert "(cell?engine=instance-1&cell=bench-1)" in told
+        assert "92 %" in told
+
+    def test_a_fine_fleet(self) -> None:
+        assert words.fleet_sentence(cells(), "today") == "**1 engine today, none stuck in plain decode.**"
+
+    @pytest.mark.parametrize(
+        ("cell", "expected"),
+        [
+            ({"plain_fraction": None}, "nothing to judge"),
+            ({"has_speculative": False}, "no speculative graph to choose from"),
+            ({}, "Fine: 10 %"),
+            ({"inflated": True, "turned_s": 4.1, "decisions_turned": 312}, "turned 312 decisions (4.1 s)"),
+            ({"stuck": True}, "Inflated estimates are not the cause"),
+        ],
+    )
+    def test_a_cell_in_a_sentence(self, cell: dict[str, Any], expected: str) -> None:
+        assert expected in words.cell_sentence(first_row(cells(cell)), None, inflation())
+
+    @pytest.mark.parametrize(
+        ("gain", "expected"),
+        [(7.9, "would have given 7.9 % more"), (-4.4, "rightly"), (None, "no speculative graph ran")],
+    )
+    def test_what_the_best_graph_would_have_given(self, gain: float | None, expected: str) -> None:
+        stuck = first_row(stuck_rows(gain_percent=gain))
+        assert expected in words.cell_sentence(first_row(cells({"stuck": True})), stuck, inflation().iloc[:0])
+
+    def test_markdown_of_engines_is_shown_as_it_stands(self) -> None:
+        assert words.escaped("[a](b)*c|d") == r"\[a\]\(b\)\*c\|d"
+
+    @pytest.mark.parametrize(
+        ("seconds", "expected"),
+        [(5, "5 s"), (65, "1 min 5 s"), (3700, "1 h 1 min"), (90000, "1 d 1 h"), (-3, "0 s")],
+    )
+    def test_ages(self, seconds: int, expected: str) -> None:
+        assert words.age(timedelta(seconds=seconds)) == expected
+
+    def test_times_are_the_viewers(self) -> None:
+        zone = timezone(timedelta(hours=5, minutes=30))
+        instant = datetime(2026, 11, 1, 20, 0, tzinfo=UTC)
+        assert words.clock(instant, zone, instant) == "01:30:00"
+        assert words.clock(instant, zone, instant + timedelta(days=3)) == "2026-11-02 01:30:00"
+        assert words.utc_text(pd.Timestamp(instant)) == "2026-11-01 20:00:00.000 UTC"
+
+
+def test_the_table_of_stuck_cells_links_each() -> None:
+    table = stuck_table(stuck_rows(cell_arm="a|b", gain_percent=None), UTC).splitlines()
+    assert len(table) == 3
+    assert "[bench\\-1]" in table[2] or "[bench-1]" in table[2]
+    assert "cell?engine=instance-1&cell=bench-1" in table[2]
+    assert r"a\|b" in table[2]
+
+
+class TestCells:
+    def test_a_window_is_asked_for_with_its_bounds(self) -> None:
+        assert window("1793491260") == {"from_": "2026-11-01T00:01:00+00:00", "to": "2026-11-01T00:01:30+00:00"}
+        assert window("bench-r014") == window("42") == {}
+
+    def test_a_cell_that_ended_is_bounded(self) -> None:
+        assert not is_running(cells())
+        assert bounds(cells()) == {"from_": "2026-11-01T00:00:00+00:00", "to": "2026-11-01T00:00:31+00:00"}
+
+    def test_a_running_cell_has_no_end(self) -> None:
+        rows = cells({"ended_at": pd.Timestamp.now(UTC)})
+        assert is_running(rows)
+        assert "to" not in bounds(rows)
+
+
+def test_the_default_range_is_one_of_them() -> None:
+    assert RANGES[DEFAULT_RANGE].since == "-30m"

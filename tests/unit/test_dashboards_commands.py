@@ -1,0 +1,46 @@
+"""`tachograph dashboard`: a taken port is one clear line, and Streamlit gets what it needs."""
+
+import itertools
+import os
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+from dashboards import commands
+from dashboards.errors import PortTakenError
+
+
+def test_a_taken_port_is_one_line_that_names_the_setting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortTakenError, match=rf"port {port} .*TACHOGRAPH_DASHBOARD_PORT") as refused:
+            commands.check_port("127.0.0.1", port)
+    assert "\n" not in str(refused.value)
+
+
+def test_streamlit_is_called_quietly_and_for_loopback_only() -> None:
+    command = commands.streamlit_command("127.0.0.1", 8501)
+    assert "--server.allowedHosts=localhost" in command
+    assert "--server.allowedHosts=*" not in command
+    pairs = dict(itertools.pairwise(command))
+    assert pairs["--browser.gatherUsageStats"] == "false"
+    assert pairs["--server.fileWatcherType"] == "none"
+    assert pairs["--server.address"] == "127.0.0.1"
+
+
+def test_another_address_takes_any_host_name() -> None:
+    assert commands.allowed_hosts("192.0.2.7") == ["*"]
+
+
+def test_the_pages_are_told_where_clickhouse_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[tuple[list[str], dict[str, str]]] = []
+    monkeypatch.setattr(os, "execve", lambda _path, command, environment: called.append((command, environment)))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    commands.dashboard(
+        SimpleNamespace(clickhouse_url="http://example:8123/db", listen_address="127.0.0.1", dashboard_port=port)
+    )
+    ((command, environment),) = called
+    assert environment["TACHOGRAPH_CLICKHOUSE_URL"] == "http://example:8123/db"
+    assert str(port) in command
