@@ -1,14 +1,13 @@
 """The endpoint as an ASGI application: `/ping`, and queries at `/`."""
 
 import asyncio
-import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from chdb.state.sqlitelike import Connection
 from starlette.applications import Starlette
@@ -17,20 +16,14 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from collector.sql_endpoint.compression import compressor
-from collector.sql_endpoint.execution import Execution, Piece
+from collector.sql_endpoint.answer import Body, Progress, StalledError, late_failure
+from collector.sql_endpoint.execution import Execution
 from collector.sql_endpoint.failures import QueryError
 from collector.sql_endpoint.guard import Guard
 from collector.sql_endpoint.limits import QueryLimits
 from collector.sql_endpoint.requests import QueryRequest, read_request
 
 T = TypeVar("T")
-
-
-class InThread(Protocol):
-    """Runs blocking work in a worker thread."""
-
-    async def __call__(self, work: Callable[[], T]) -> T: ...
 
 
 # What is held back, so that a query failing early is answered by a status. ClickHouse holds back 1 MiB too; with
@@ -53,33 +46,6 @@ _CONTENT_TYPES = {
     "ArrowStream": "application/octet-stream",
     "Parquet": "application/octet-stream",
 }
-
-
-class _Progress:
-    """What `X-ClickHouse-Summary` tells."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic_ns()
-        self._read_rows = self._read_bytes = self._result_rows = self._result_bytes = 0
-
-    def add(self, piece: Piece) -> None:
-        self._read_rows = max(self._read_rows, piece.read_rows)
-        self._read_bytes = max(self._read_bytes, piece.read_bytes)
-        self._result_rows += piece.result_rows
-        self._result_bytes += len(piece.data)
-
-    def summary(self) -> str:
-        counts = {
-            "read_rows": self._read_rows,
-            "read_bytes": self._read_bytes,
-            "written_rows": 0,
-            "written_bytes": 0,
-            "total_rows_to_read": 0,
-            "result_rows": self._result_rows,
-            "result_bytes": self._result_bytes,
-            "elapsed_ns": time.monotonic_ns() - self._began,
-        }
-        return json.dumps({name: str(count) for name, count in counts.items()})
 
 
 class _Identity(NamedTuple):
@@ -124,7 +90,7 @@ class SqlEndpoint:
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one query request."""
         # An answer that is left incomplete makes the server close the connection.
-        with suppress(_StalledError):
+        with suppress(StalledError):
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -177,7 +143,7 @@ class SqlEndpoint:
                 self._running.discard(execution)
 
     async def _run(self, execution: Execution, asked: QueryRequest, send: Send) -> None:
-        progress = _Progress()
+        progress = Progress()
         held, more = await self._first_pieces(execution, asked, progress)
         tag = secrets.token_hex(8)
         headers = {
@@ -188,18 +154,18 @@ class SqlEndpoint:
             "Content-Type": _CONTENT_TYPES.get(execution.format, "text/plain; charset=UTF-8"),
             **({"Content-Encoding": asked.encoding} if asked.encoding else {}),
         }
-        body = _Body(send, asked.encoding, self._in_thread, self.limits.send_s)
+        body = Body(send, asked.encoding, self._in_thread, self.limits.send_s)
         await body.start(headers)
         await body.write(b"".join(held))
         try:
             while more and (piece := await self._in_thread(execution.next)) is not None:
                 await body.write(piece.data)
         except QueryError as failure:
-            await body.write(_late_failure(failure.body(self._identity.version), tag))
+            await body.write(late_failure(failure.body(self._identity.version), tag))
         await body.end()
 
     async def _first_pieces(
-        self, execution: Execution, asked: QueryRequest, progress: _Progress
+        self, execution: Execution, asked: QueryRequest, progress: Progress
     ) -> tuple[list[bytes], bool]:
         """What is held back before the answer begins, and whether there is more."""
         held: list[bytes] = []
@@ -228,51 +194,6 @@ async def _left(receive: Receive) -> None:
     """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-class _StalledError(Exception):
-    """The client takes nothing any more."""
-
-
-class _Body:
-    """An answer's body on its way, compressed in a worker thread."""
-
-    def __init__(self, send: Send, encoding: str | None, in_thread: InThread, send_s: float) -> None:
-        self._send = send
-        self._encode = compressor(encoding) if encoding else None
-        self._in_thread = in_thread
-        self._send_s = send_s
-
-    async def start(self, headers: Mapping[str, str]) -> None:
-        raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": 200, "headers": raw})
-
-    async def write(self, data: bytes) -> None:
-        """Send a piece.
-
-        Raises:
-            _StalledError: the client did not take it in time.
-        """
-        if self._encode is not None:
-            data = await self._in_thread(partial(self._encode.compress, data))
-        await self._part(data, more=True)
-
-    async def end(self) -> None:
-        await self._part(self._encode.flush() if self._encode else b"", more=False)
-
-    async def _part(self, data: bytes, more: bool) -> None:
-        sent = self._send({"type": "http.response.body", "body": data, "more_body": more})
-        try:
-            await asyncio.wait_for(sent, self._send_s)
-        except TimeoutError as error:
-            raise _StalledError from error
-
-
-def _late_failure(message: str, tag: str) -> bytes:
-    """How ClickHouse (25.11 and later) marks a failure in an answer that has begun."""
-    text = message.encode()
-    marker = b"__exception__"
-    return b"\r\n%b\r\n%b\r\n%b%d %b\r\n%b\r\n" % (marker, tag.encode(), text, len(text), tag.encode(), marker)
 
 
 def application(endpoint: SqlEndpoint) -> Starlette:
