@@ -1,0 +1,153 @@
+"""What a person does with the pages, in a real browser."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from clickhouse_connect.driver.client import Client
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from dashboards.links import cell_address
+from tests.browser.driven import CHROMIUM, browser, dashboards, drawn
+from tests.browser.labelled_cells import (
+    STUCK_CELL,
+    STUCK_INSTANCE,
+    database,
+    labelled_store,
+    read_only_url,
+    store_cells,
+)
+
+pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"no Chromium at {CHROMIUM}: apt-get install chromium")
+WAIT_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def served(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
+    """Dashboards over five labelled cells."""
+    with labelled_store(store, data_dir, cases) as url, dashboards(url) as pages:
+        yield pages
+
+
+@pytest.fixture
+def context(chromium: Browser) -> Iterator[BrowserContext]:
+    opened = chromium.new_context(viewport={"width": 1440, "height": 900}, timezone_id="Asia/Kolkata")
+    opened.set_default_timeout(WAIT_MS)
+    yield opened
+    opened.close()
+
+
+def visit(context: BrowserContext, url: str) -> Page:
+    page = context.new_page()
+    page.goto(url)
+    return drawn(page)
+
+
+def verdict(page: Page) -> str:
+    """What the Cell page says happened."""
+    alert = page.get_by_test_id("stAlert").first
+    expect(alert).to_contain_text("plain decode", timeout=WAIT_MS)
+    return alert.inner_text()
+
+
+def test_the_stuck_flag_is_seen(served: str, context: BrowserContext) -> None:
+    page = visit(context, f"{served}/?range=all")
+    expect(page.get_by_text("2 stuck in plain decode")).to_be_visible()
+    marks = page.locator("[data-testid=stVegaLiteChart] svg text")
+    expect(marks.filter(has_text=re.compile("^stuck, inflated$"))).to_have_count(1)
+    expect(marks.filter(has_text=re.compile("^stuck$"))).to_have_count(1)
+
+
+def test_the_link_leads_to_the_cell_and_shows_the_same_elsewhere(
+    served: str, context: BrowserContext, chromium: Browser
+) -> None:
+    page = visit(context, f"{served}/?range=all")
+    with context.expect_page() as opened:
+        page.get_by_role("link", name=STUCK_CELL).click()
+    told = verdict(drawn(opened.value))
+    assert "Stuck in plain decode" in told
+    assert opened.value.url == f"{served}/{cell_address(STUCK_INSTANCE, STUCK_CELL)}"
+    elsewhere = chromium.new_context(timezone_id="America/New_York")
+    try:
+        assert verdict(visit(elsewhere, opened.value.url)) == told
+    finally:
+        elsewhere.close()
+
+
+def test_a_click_on_the_cell_opens_it_and_back_returns(served: str, context: BrowserContext) -> None:
+    page = visit(context, f"{served}/?range=all")
+    page.locator("[data-testid=stVegaLiteChart] svg text").filter(has_text="stuck, inflated").click()
+    page.wait_for_url(f"**/{cell_address(STUCK_INSTANCE, STUCK_CELL)}")
+    assert "Stuck in plain decode" in verdict(drawn(page))
+    page.go_back()
+    page.wait_for_url(f"{served}/?range=all")
+    expect(page.get_by_text("2 stuck in plain decode")).to_be_visible()
+
+
+def test_filters_live_in_the_url(served: str, context: BrowserContext) -> None:
+    page = visit(context, f"{served}/?range=all")
+    page.get_by_role("combobox", name="Host").click()
+    page.get_by_role("option", name="gpu-node-018").click()
+    expect(page.get_by_text("1 engine in all stored time, none stuck")).to_be_visible()
+    assert "host=gpu-node-018" in page.url
+    other = visit(context, page.url)
+    expect(other.get_by_text("1 engine in all stored time, none stuck")).to_be_visible()
+
+
+def test_a_link_opened_just_after_a_start_has_the_whole_app(
+    store: Client, data_dir: Path, cases: Path, chromium: Browser
+) -> None:
+    with labelled_store(store, data_dir, cases, ("r014",)) as url, dashboards(url) as pages:
+        page = chromium.new_page()
+        page.goto(f"{pages}/{cell_address(STUCK_INSTANCE, STUCK_CELL)}")
+        drawn(page)
+        expect(page.get_by_role("link", name="Fleet")).to_be_visible()
+        page.close()
+
+
+def test_new_cells_appear_without_a_reload_and_nothing_is_drawn_anew(
+    store: Client, data_dir: Path, cases: Path, context: BrowserContext
+) -> None:
+    with database(store) as name, read_only_url(name, data_dir) as url, dashboards(url) as pages:
+        store_cells(store, cases, ("r008",))
+        page = visit(context, f"{pages}/?range=all")
+        page.evaluate("document.querySelector('[data-testid=stVegaLiteChart] svg').dataset.first = 'yes'")
+        page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 60)")
+        store_cells(store, cases, ("r014",))
+        expect(page.get_by_text("2 engines in all stored time, 1 stuck")).to_be_visible(timeout=WAIT_MS)
+        expect(page.locator("[data-testid=stVegaLiteChart] svg text").filter(has_text="stuck, inflated")).to_have_count(
+            1
+        )
+        assert page.evaluate("document.querySelector('[data-testid=stVegaLiteChart] svg').dataset.first") == "yes"
+
+
+def test_clickhouse_goes_away_and_comes_back(
+    store: Client, data_dir: Path, cases: Path, context: BrowserContext
+) -> None:
+    with database(store) as name:
+        store_cells(store, cases, ("r014",))
+        with read_only_url(name, data_dir) as url, dashboards(url) as pages:
+            page = visit(context, f"{pages}/?range=all")
+            expect(page.get_by_text("1 engine in all stored time, 1 stuck")).to_be_visible()
+            store.command(f"RENAME TABLE {name}.graph_executions TO {name}.kept")
+            expect(page.get_by_text("last good data")).to_be_visible(timeout=WAIT_MS)
+            expect(page.get_by_text("1 engine in all stored time, 1 stuck")).to_be_visible()
+            assert "Traceback" not in page.content()
+            store.command(f"RENAME TABLE {name}.kept TO {name}.graph_executions")
+            expect(page.get_by_text("last good data")).to_be_hidden(timeout=WAIT_MS)
+
+
+def test_clickhouse_was_never_there(context: BrowserContext) -> None:
+    with dashboards("http://127.0.0.1:9/tachograph") as pages:
+        page = context.new_page()
+        page.goto(pages)
+        expect(page.get_by_text("no ClickHouse answers at")).to_be_visible(timeout=WAIT_MS)
+        expect(page.get_by_text("TACHOGRAPH_CLICKHOUSE_URL")).to_be_visible()
+        assert "Traceback" not in page.content()
