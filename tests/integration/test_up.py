@@ -1,0 +1,106 @@
+"""`tachograph up`, as a user starts it: within two minutes a stuck cell is flagged, by query and on the page."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.running import ROOT, Addresses, free_addresses, tachograph, wait_until_answering
+
+FLAGGED_WITHIN_S = 120.0
+ENDS_WITHIN_S = 5.0
+
+
+def start(addresses: Addresses) -> "subprocess.Popen[str]":
+    """`tachograph up`, in a group of its own as a shell would start it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tachograph", "up"],
+        cwd=ROOT,
+        env=addresses.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def end(process: "subprocess.Popen[str]") -> tuple[float, str]:
+    """Ctrl-C; how long it took, and all it said."""
+    began = time.monotonic()
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    return time.monotonic() - began, said
+
+
+def stuck_hosts(addresses: Addresses) -> set[str]:
+    outcome = tachograph(addresses, "query", "stuck_plain", "--format", "json")
+    if outcome.returncode:  # The store is not there yet.
+        return set()
+    return {json.loads(line)["host_name"] for line in outcome.stdout.splitlines()}
+
+
+def stored(addresses: Addresses) -> int:
+    outcome = tachograph(addresses, "query", "engines", "--format", "json")
+    return sum(int(json.loads(line)["executions"]) for line in outcome.stdout.splitlines())
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Addresses, "subprocess.Popen[str]"]]:
+    addresses = free_addresses(tmp_path_factory.mktemp("up"))
+    process = start(addresses)
+    try:
+        wait_until_answering(f"http://127.0.0.1:{addresses.dashboard_port}/_stcore/health", process)
+        yield addresses, process
+    finally:
+        end(process)
+
+
+def test_the_fooled_engine_is_flagged_and_the_corrected_one_is_not(
+    running: tuple[Addresses, "subprocess.Popen[str]"],
+) -> None:
+    addresses, process = running
+    deadline = time.monotonic() + FLAGGED_WITHIN_S
+    while not (hosts := stuck_hosts(addresses)) and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(2)
+    assert hosts == {"demo-fooled"}
+
+
+def test_ctrl_c_ends_all_of_it_and_a_second_start_finds_the_data(tmp_path: Path) -> None:
+    addresses = free_addresses(tmp_path)
+    process = start(addresses)
+    wait_until_answering(f"http://127.0.0.1:{addresses.dashboard_port}/_stcore/health", process)
+    deadline = time.monotonic() + 30
+    while not (before := stored(addresses)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    took_s, said = end(process)
+    assert (process.returncode, took_s < ENDS_WITHIN_S) == (0, True), said
+    assert f"http://127.0.0.1:{addresses.dashboard_port}" in said
+    for port in addresses[1:]:
+        with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+            pass
+
+    again = start(addresses)
+    wait_until_answering(f"http://127.0.0.1:{addresses.dashboard_port}/_stcore/health", again)
+    assert stored(addresses) >= before > 0
+    end(again)
+
+
+@pytest.mark.parametrize("name", ["otlp_grpc_port", "otlp_http_port", "clickhouse_port", "dashboard_port"])
+def test_a_taken_port_is_one_line_before_anything_has_started(tmp_path: Path, name: str) -> None:
+    addresses = free_addresses(tmp_path / "data")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        addresses = addresses._replace(**{name: taken.getsockname()[1]})
+        outcome = tachograph(addresses, "up")
+    assert outcome.returncode == 1
+    assert (outcome.stdout, len(outcome.stderr.splitlines())) == ("", 1)
+    assert f"port {getattr(addresses, name)}" in outcome.stderr
+    assert f"TACHOGRAPH_{name.upper()}" in outcome.stderr
+    assert not addresses.data_dir.exists()
