@@ -24,7 +24,9 @@ def bind(listen_address: str, port: int, setting: str) -> socket.socket:
         PortTakenError: it cannot be bound; the text names the port and the setting.
     """
     family = socket.AF_INET6 if ":" in listen_address else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # Named, because asyncio sets TCP_NODELAY only on sockets that say they are TCP: without, every answer on a
+    # kept connection takes 40 ms longer.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # Only past connections of a process that ended are overlooked, not a listener.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
