@@ -136,20 +136,23 @@ class SimulatedEngine:
             self._submit_prefill(plan_ns)
             return
         decision = self.scheduler.choose(BatchState(plan_ns, engine.lanes))
-        graph = decision.graph
-        planning_ns = self._planning_ns(graph)
-        if plan_ns >= self._delays.next_at_ns:
-            planning_ns += self._delays.meet(plan_ns, speculative=graph.verification_budget is not None)
-        self._submit_decode(plan_ns + planning_ns, decision)
-
-    def _submit_decode(self, submit_ns: int, decision: Decision) -> None:
         if decision.calibrates:
-            self._submit(submit_ns, decision.graph, decision, None, NO_TOKENS)
-            self._waits = True
-            return
-        drafts = decision.drafts
+            self._submit_calibration(plan_ns, decision)
+        else:
+            self._submit_decode(plan_ns, decision)
+
+    def _submit_calibration(self, plan_ns: int, decision: Decision) -> None:
+        """A replay on a drained queue. Nothing is served yet, so the host is neither slow nor does it stumble."""
+        self._submit(plan_ns + int(self._draws.planning_ns()), decision.graph, decision, None, NO_TOKENS)
+        self._waits = True
+
+    def _submit_decode(self, plan_ns: int, decision: Decision) -> None:
+        graph, drafts = decision.graph, decision.drafts
+        submit_ns = plan_ns + self._planning_ns(graph)
+        if plan_ns >= self._delays.next_at_ns:
+            submit_ns += self._delays.meet(plan_ns, speculative=graph.verification_budget is not None)
         outcome = self._plain_outcome if drafts is NO_DRAFTS else self._draws.outcomes.next(drafts)
-        self._submit(submit_ns, decision.graph, decision, self._decode_feedback, outcome)
+        self._submit(submit_ns, graph, decision, self._decode_feedback, outcome)
 
     def _submit_prefill(self, plan_ns: int) -> None:
         if plan_ns >= self._next_prefill_ns:
@@ -214,6 +217,7 @@ class SimulatedEngine:
                     purpose,
                     observed_ns,
                     done.after_idle,
+                    observed_ns - done.submitted_ns,
                 ),
                 done.outcome[1],
                 done.outcome[2],
