@@ -29,6 +29,8 @@ class Measurement(NamedTuple):
     """When the completion was observed, on the caller's monotonic clock."""
     after_idle: bool = False
     """The engine had no work before it."""
+    duration_ns: int | None = None
+    """Submission to observed completion, so that `now_ns - duration_ns` is the submission; `None`: not known."""
 
 
 class Estimate(NamedTuple):
@@ -95,4 +97,5 @@ def measurement_of(execution: GraphExecution, now_ns: int) -> Measurement:
         execution.graph_purpose,
         now_ns,
         execution.graph_after_idle,
+        execution.duration_ns,
     )
