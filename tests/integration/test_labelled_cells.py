@@ -32,10 +32,7 @@ def fleet(cases: Path, truth: list[dict[str, Any]], tmp_path_factory: pytest.Tem
 def asked(fleet: Addresses, name: str, *parameters: str) -> list[dict[str, Any]]:
     outcome = tachograph(fleet, "query", name, "--format", "json", *parameters)
     assert outcome.returncode == 0, outcome.stderr
-    rows = (
-        json.loads(outcome.stdout) if outcome.stdout.startswith("[") else map(json.loads, outcome.stdout.splitlines())
-    )
-    return list(rows)
+    return list(json.loads(outcome.stdout))
 
 
 def instance(cell: dict[str, Any]) -> str:

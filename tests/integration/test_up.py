@@ -43,12 +43,12 @@ def stuck_hosts(addresses: Addresses) -> set[str]:
     outcome = tachograph(addresses, "query", "stuck_plain", "--format", "json")
     if outcome.returncode:  # The store is not there yet.
         return set()
-    return {json.loads(line)["host_name"] for line in outcome.stdout.splitlines()}
+    return {row["host_name"] for row in json.loads(outcome.stdout)}
 
 
 def stored(addresses: Addresses) -> int:
     outcome = tachograph(addresses, "query", "engines", "--format", "json")
-    return sum(int(json.loads(line)["executions"]) for line in outcome.stdout.splitlines())
+    return sum(int(row["executions"]) for row in json.loads(outcome.stdout))
 
 
 @pytest.fixture(scope="module")
