@@ -16,6 +16,7 @@ ICON = (
 DENSER = """<style>
 .stMainBlockContainer { padding-top: 4rem; padding-bottom: 2rem; }
 .stMainBlockContainer h1 { font-size: 1.6rem; }
+.stMainBlockContainer table { display: block; overflow-x: auto; }
 .stMainBlockContainer h3 { font-size: 1.2rem; }
 </style>"""
 

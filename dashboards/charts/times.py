@@ -67,7 +67,7 @@ def count_axis() -> alt.Axis:
 
 def lane_axis() -> alt.Axis:
     """A vertical axis of names."""
-    return alt.Axis(domain=False, ticks=False, **PANEL_AXIS)
+    return alt.Axis(domain=False, ticks=False, **PANEL_AXIS | {"grid": False})
 
 
 def zoomed(brush: alt.Parameter) -> alt.Scale:

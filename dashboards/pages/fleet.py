@@ -7,7 +7,7 @@ import streamlit as st
 
 from dashboards.answers import REFRESH_S, Answer, answer
 from dashboards.charts.fleet_grid import SELECTION, fleet_grid
-from dashboards.links import CELL_PAGE, FLEET_PAGE, cell_parameters
+from dashboards.links import CELL_PAGE, cell_parameters
 from dashboards.notices import say_freshness, say_problem, viewer_zone
 from dashboards.ranges import ALL_TIME, DEFAULT_RANGE, RANGES, TimeRange
 from dashboards.tables import STUCK_ROWS_MAX, stuck_table
@@ -64,13 +64,18 @@ def grid(cells: pd.DataFrame) -> None:
         st.switch_page(CELL_PAGE, query_params=cell_parameters(cell["service_instance_id"], cell["cell"]))
 
 
+def show_all_time() -> None:
+    """Choose all time, as if the viewer had."""
+    st.session_state["range"] = ALL_TIME
+
+
 def nothing(time_range: TimeRange, wanted: dict[str, str]) -> None:
     """What to do where there is no cell to show."""
     which = " that match these filters" if wanted else ""
     st.info(f"No graph executions {time_range.words}{which}.", icon=":material/inbox:")
     if time_range.since:
-        parameters = {**wanted, "range": ALL_TIME}
-        st.page_link(FLEET_PAGE, label="Show all stored time", query_params=parameters, icon=":material/history:")
+        if st.button("Show all stored time", on_click=show_all_time, icon=":material/history:"):
+            st.rerun()  # The whole page: the filters are outside of what is live.
     elif not wanted:
         st.markdown(
             "Nothing has been stored yet. `make up` runs two engines to look at; `tachograph import FILE` reads a"

@@ -84,11 +84,18 @@ def test_the_link_leads_to_the_cell_and_shows_the_same_elsewhere(
 def test_a_click_on_the_cell_opens_it_and_back_returns(served: str, context: BrowserContext) -> None:
     page = visit(context, f"{served}/?range=all")
     page.locator("[data-testid=stVegaLiteChart] svg text").filter(has_text="stuck, inflated").click()
-    page.wait_for_url(f"**/{cell_address(STUCK_INSTANCE, STUCK_CELL)}")
+    page.wait_for_url(re.compile(rf"/cell\?.*engine={STUCK_INSTANCE}&cell={STUCK_CELL}$"))
     assert "Stuck in plain decode" in verdict(drawn(page))
     page.go_back()
+    expect(page.get_by_role("heading", name="Which engines are stuck")).to_be_visible()
+
+
+def test_old_data_is_one_click_away_and_the_link_says_so(served: str, context: BrowserContext) -> None:
+    page = context.new_page()
+    page.goto(served)
+    page.get_by_role("button", name="Show all stored time").click()
+    expect(page.get_by_text("5 engines in all stored time")).to_be_visible()
     page.wait_for_url(f"{served}/?range=all")
-    expect(page.get_by_text("2 stuck in plain decode")).to_be_visible()
 
 
 def test_filters_live_in_the_url(served: str, context: BrowserContext) -> None:
