@@ -1,46 +1,31 @@
 """`idle_gap`: charges the idle time of the device that a graph really causes, and one stumble never."""
 
-from collections.abc import Iterable
+from math import isqrt
+from typing import NamedTuple
 
 from engine_hooks.contract.names import Purpose
-from engine_hooks.cost_model.drained_share import DrainedShare
-from engine_hooks.cost_model.errors import StateError
-from engine_hooks.cost_model.model import Estimate, Measurement, SavedState
+from engine_hooks.cost_model.drained_share import DrainedShare, FeedbackShare
+from engine_hooks.cost_model.host_time import HostTime
+from engine_hooks.cost_model.lateness import Lateness, LatenessSettings
+from engine_hooks.cost_model.model import Estimate, Measurement
 from engine_hooks.cost_model.per_graph import DEFAULT_EXPIRY_NS, DEFAULT_WINDOW, at_least_one
-from engine_hooks.cost_model.rolling_median import RollingMedian
+
+OFFERS_APART = 4
+"""An offer that nobody took is made again after this many times the charged cost."""
 
 
-class Gaps:
-    """The idle gaps one graph left before its ordinary executions, and when to doubt them."""
+class Charge(NamedTuple):
+    """What a graph with which the host is late is charged, and when it is offered uncharged."""
 
-    __slots__ = ("charged_ns", "measured_at_ns", "recent", "retry_after_ns")
-
-    def __init__(self, window: int, retry_after_ns: int, gaps_ns: Iterable[int] = ()) -> None:
-        self.recent = RollingMedian(window, gaps_ns)
-        self.retry_after_ns = retry_after_ns
-        self.charged_ns = 0
-        """Median of the recent gaps."""
-        self.measured_at_ns = 0
-
-    def median_ns(self, samples_min: int) -> int:
-        """Median of the recent gaps, padded with zeros to `samples_min`."""
-        missing = samples_min - len(self.recent)
-        if missing <= 0:
-            return self.recent.median()
-        padded = RollingMedian(samples_min, self.recent.samples())
-        for _ in range(missing):
-            padded.add(0)
-        return padded.median()
+    estimate: Estimate
+    lowest: Estimate
+    """With the least host time of late."""
+    offered_from_ns: int
+    offered_every_ns: int
 
 
-class IdleGap:
-    """`drained_share` + the median idle gap that the graph's late submissions left on the device.
-
-    A gap belongs to the execution that started late, unless the one before it needed
-    completion feedback: `drained_share` charges that already. A graph that is charged and
-    not used is retried uncharged after `retry_after_ns`; the wait doubles while the gap is
-    confirmed, up to `retry_after_max_ns`, and falls back once the median is clean.
-    """
+class IdleGap(DrainedShare):
+    """`drained_share` + the time by which the host is systematically slower than the graph on the device."""
 
     name = "idle_gap"
 
@@ -51,88 +36,100 @@ class IdleGap:
         handoff_window: int = DEFAULT_WINDOW,
         share_window: int = DEFAULT_WINDOW,
         expiry_ns: int = DEFAULT_EXPIRY_NS,
-        gap_window: int = DEFAULT_WINDOW,
-        gap_samples_min: int = 5,
+        late_rounds: int = 6,
+        late_rounds_at_first: int = 3,
+        on_time_weight: int = 3,
+        late_window: int = 16,
         retry_after_ns: int = 2_000_000_000,
         retry_after_max_ns: int = 30_000_000_000,
+        retry_horizon_ns: int = 60_000_000_000,
+        retry_gain: int = 16,
     ) -> None:
-        """Windows and `gap_samples_min` count executions; fewer gaps than that are padded with zeros."""
-        self._drained_share = DrainedShare(
+        super().__init__(
             gpu_window=gpu_window, handoff_window=handoff_window, share_window=share_window, expiry_ns=expiry_ns
         )
-        self.gap_window = at_least_one("gap_window", gap_window)
-        self.gap_samples_min = at_least_one("gap_samples_min", gap_samples_min)
+        self.lateness_settings = LatenessSettings(late_rounds, late_rounds_at_first, on_time_weight, late_window)
         self.retry_after_ns = at_least_one("retry_after_ns", retry_after_ns)
         self.retry_after_max_ns = at_least_one("retry_after_max_ns", retry_after_max_ns)
-        self._gaps: dict[str, Gaps] = {}
-        self._feedback_before = False
+        self.retry_horizon_ns = retry_horizon_ns
+        self.retry_gain = retry_gain
+        self._host = HostTime()
+        self._lateness: dict[str, Lateness] = {}
+        self._charges: dict[str, Charge] = {}
 
     def record(self, measurement: Measurement) -> None:
         """Learn from one finished execution."""
-        self._drained_share.record(measurement)
-        gaps = self._gaps.get(measurement.graph)
-        if gaps is None or measurement.now_ns - gaps.measured_at_ns >= self._drained_share.expiry_ns:
-            gaps = self._gaps[measurement.graph] = Gaps(self.gap_window, self.retry_after_ns)
-        if measurement.purpose == Purpose.ORDINARY and not measurement.after_idle:
-            self._learn_gap(gaps, measurement)
-        gaps.measured_at_ns = measurement.now_ns
-        self._feedback_before = measurement.completion_feedback
+        super().record(measurement)
+        level_ns = self._host.level_ns
+        host_ns = self._host.of(measurement)
+        if host_ns is not None:
+            self._learn_host_time(measurement, host_ns, level_ns)
 
     def estimate(self, graph: str, now_ns: int) -> Estimate | None:
-        """The cost of `graph` as believed at `now_ns`; `None` if it was never measured."""
-        drained = self._drained_share.estimate(graph, now_ns)
-        if drained is None:
-            return None
-        gaps = self._gaps[graph]
-        charged_ns = gaps.charged_ns
-        if not charged_ns or now_ns - gaps.measured_at_ns >= gaps.retry_after_ns:
-            return drained
-        total_ns, gpu_ns, handoff_ns, measured_at_ns, expires_at_ns = drained
-        return Estimate(total_ns + charged_ns, gpu_ns, handoff_ns + charged_ns, measured_at_ns, expires_at_ns)
+        charge = self._charges.get(graph)
+        if charge is None:
+            return super().estimate(graph, now_ns)
+        estimate, lowest, from_ns, every_ns = charge
+        gpu_ns = estimate.gpu_ns
+        if now_ns < from_ns or (now_ns - from_ns) % every_ns >= gpu_ns:
+            return estimate
+        return lowest if self._host.level_ns > gpu_ns else super().estimate(graph, now_ns)
 
-    def save(self) -> SavedState:
-        """The whole state as plain data."""
-        graphs = {
-            graph: {
-                "gaps_ns": gaps.recent.samples(),
-                "measured_at_ns": gaps.measured_at_ns,
-                "retry_after_ns": gaps.retry_after_ns,
-            }
-            for graph, gaps in self._gaps.items()
-        }
-        return {
-            "model": self.name,
-            "graphs": graphs,
-            "feedback_before": self._feedback_before,
-            "drained_share": self._drained_share.save(),
-        }
+    def _learn_host_time(self, measurement: Measurement, host_ns: int, level_ns: int) -> None:
+        graph, now_ns = measurement.graph, measurement.now_ns
+        gpu_ns = self._histories[graph].gpu.median()
+        lateness = self._lateness.get(graph)
+        if lateness is None:
+            lateness = self._lateness[graph] = Lateness(self.lateness_settings)
+        was_charged = lateness.charged
+        if host_ns <= gpu_ns - gpu_ns // 8:
+            if measurement.purpose != Purpose.ORDINARY and measurement.drained:
+                return  # a replay says nothing of a host that serves
+            lateness.on_time()
+            if was_charged and not lateness.charged:
+                del self._charges[graph]
+                self._retry_all(now_ns)
+            return
+        retried = was_charged and now_ns >= lateness.retry_at_ns
+        lateness.late(host_ns, gpu_ns, believe=level_ns > gpu_ns and bool(self._charges), afresh=retried)
+        if not lateness.charged:
+            return
+        if not was_charged:
+            lateness.since_ns = now_ns
+        charge_ns = max(lateness.hosts.median() - gpu_ns, 0)
+        wait_ns = self._wait_ns(max(charge_ns, measurement.wall_time_ns - measurement.gpu_time_ns), now_ns - lateness.since_ns)
+        lateness.retry_at_ns = now_ns + wait_ns
+        if retried:
+            lateness.retry_at_ns += wait_ns // 4
+            self._postpone_others(graph, now_ns + wait_ns)
+        self._charge(graph)
 
-    def restore(self, state: SavedState) -> None:
-        """Take over a saved state in place of the present one."""
-        if state.get("model") != self.name:
-            raise StateError(f"not a saved state of {self.name}: {state.get('model')!r}; restore it into that model")
-        try:
-            restored = {graph: self._restored(saved) for graph, saved in state["graphs"].items()}
-            feedback_before = state["feedback_before"]
-            self._drained_share.restore(state["drained_share"])
-        except (KeyError, TypeError, AttributeError) as error:
-            raise StateError(
-                f"the saved state of {self.name} is damaged: {error!r}; start from an empty one"
-            ) from error
-        self._gaps, self._feedback_before = restored, feedback_before
+    def _wait_ns(self, cost_ns: int, charged_for_ns: int) -> int:
+        horizon_ns = max(charged_for_ns, self.retry_horizon_ns)
+        wait_ns = isqrt(self.retry_gain * cost_ns * horizon_ns)
+        return min(wait_ns, max(charged_for_ns, self.retry_after_ns), self.retry_after_max_ns)
 
-    def _learn_gap(self, gaps: Gaps, measurement: Measurement) -> None:
-        gap_ns = 0 if self._feedback_before else max(measurement.wall_time_ns - measurement.gpu_time_ns, 0)
-        retried = gaps.charged_ns and measurement.now_ns - gaps.measured_at_ns >= gaps.retry_after_ns
-        gaps.recent.add(gap_ns)
-        gaps.charged_ns = gaps.median_ns(self.gap_samples_min)
-        if not gaps.charged_ns:
-            gaps.retry_after_ns = self.retry_after_ns
-        elif retried and gap_ns:
-            gaps.retry_after_ns = min(2 * gaps.retry_after_ns, self.retry_after_max_ns)
+    def _retry_all(self, now_ns: int) -> None:
+        for graph, charge in self._charges.items():
+            self._lateness[graph].retry_at_ns = now_ns
+            self._charges[graph] = charge._replace(offered_from_ns=now_ns)
 
-    def _restored(self, saved: SavedState) -> Gaps:
-        gaps = Gaps(self.gap_window, saved["retry_after_ns"], saved["gaps_ns"])
-        gaps.measured_at_ns = saved["measured_at_ns"]
-        gaps.charged_ns = gaps.median_ns(self.gap_samples_min)
-        return gaps
+    def _postpone_others(self, retried: str, until_ns: int) -> None:
+        for graph, charge in self._charges.items():
+            if graph != retried and charge.offered_from_ns < until_ns:
+                self._lateness[graph].retry_at_ns = until_ns
+                self._charges[graph] = charge._replace(offered_from_ns=until_ns)
+
+    def _charge(self, graph: str) -> None:
+        lateness, history = self._lateness[graph], self._histories[graph]
+        base = history.estimate or self._work_out(history)
+        estimate = _with_host_time(base, lateness.hosts.median(), history.share)
+        lowest = _with_host_time(base, min(lateness.hosts.samples()), history.share)
+        self._charges[graph] = Charge(estimate, lowest, lateness.retry_at_ns, OFFERS_APART * estimate.total_ns)
+
+
+def _with_host_time(base: Estimate, host_ns: int, share: FeedbackShare) -> Estimate:
+    """Pipelined rounds wait for the host; the others are charged their handoff already."""
+    late_ns = max(host_ns - base.gpu_ns, 0)
+    late_ns -= share.of(late_ns)
+    return base._replace(total_ns=base.total_ns + late_ns, handoff_ns=base.handoff_ns + late_ns)
