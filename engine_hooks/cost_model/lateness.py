@@ -1,0 +1,87 @@
+"""Whether the host is late with one graph, time after time."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from engine_hooks.cost_model.rolling_median import RollingMedian
+
+
+class LatenessSettings(NamedTuple):
+    """When lateness counts. Counts of rounds."""
+
+    rounds: int = 8
+    """Late rounds in a row until a graph that has been seen on time is charged."""
+    rounds_at_first: int = 3
+    """The same for a graph that has never been seen on time."""
+    on_time_weight: int = 3
+    """Late rounds that one round on time makes up for."""
+    window: int = 8
+    """Late rounds whose median host time is charged."""
+
+
+class Lateness:
+    """One graph's late rounds. Slow to accuse, quick to acquit.
+
+    A round is late if the host took longer for it than the graph runs on the device.
+    Many late rounds in a row charge the graph, so that no stumble and no short burst does;
+    one round on time clears it, so that a retry costs a single round.
+    """
+
+    __slots__ = ("hosts", "retry_at_ns", "score", "seen_on_time", "settings", "since_ns")
+
+    def __init__(self, settings: LatenessSettings, hosts_ns: Iterable[int] = ()) -> None:
+        self.settings = settings
+        self.hosts = RollingMedian(settings.window, hosts_ns)
+        self.score = 0
+        self.seen_on_time = False
+        self.since_ns = 0
+        """When the graph was charged."""
+        self.retry_at_ns = 0
+
+    @property
+    def needed(self) -> int:
+        """The score from which the graph is charged."""
+        settings = self.settings
+        return settings.rounds if self.seen_on_time else settings.rounds_at_first
+
+    @property
+    def charged(self) -> bool:
+        """Whether the host is systematically late with this graph."""
+        return self.score >= self.needed
+
+    def on_time(self) -> None:
+        """The host was in time with this graph."""
+        self.seen_on_time = True
+        self.score = max(self.score - self.settings.on_time_weight, 0)
+        if not self.score:
+            self.hosts = RollingMedian(self.settings.window)
+
+    def late(self, host_ns: int, gpu_ns: int, *, believe: bool, afresh: bool) -> None:
+        """The host was late; `believe`: at once. `afresh`: less host time than before counts alone."""
+        if afresh and host_ns < self.hosts.median():
+            self.hosts = RollingMedian(self.settings.window)
+        if host_ns <= gpu_ns and not self.score:
+            return
+        self.hosts.add(host_ns)
+        if host_ns <= gpu_ns:
+            return
+        needed = self.needed
+        self.score = needed if believe else min(self.score + 1, needed)
+
+    def save(self) -> dict[str, Any]:
+        """The whole state as plain data."""
+        return {
+            "hosts_ns": self.hosts.samples(),
+            "score": self.score,
+            "seen_on_time": self.seen_on_time,
+            "since_ns": self.since_ns,
+            "retry_at_ns": self.retry_at_ns,
+        }
+
+
+def restored_lateness(settings: LatenessSettings, saved: dict[str, Any]) -> Lateness:
+    """The lateness that `save` gave."""
+    lateness = Lateness(settings, saved["hosts_ns"])
+    lateness.score, lateness.seen_on_time = saved["score"], saved["seen_on_time"]
+    lateness.since_ns, lateness.retry_at_ns = saved["since_ns"], saved["retry_at_ns"]
+    return lateness
