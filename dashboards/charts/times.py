@@ -12,6 +12,8 @@ import pandas as pd
 from dashboards.words import utc_text
 
 HOVER_FORMAT = "%Y-%m-%d %H:%M:%S.%L"
+AXIS_FORMAT = {"milliseconds": ".%L", "seconds": ":%S", "minutes": "%H:%M", "hours": "%H:%M", "date": "%d %b"}
+"""By the finest unit of the label; the default counts hours to twelve."""
 AXIS_WIDTH_PX = 84
 PANEL_AXIS: dict[str, Any] = {
     "minExtent": AXIS_WIDTH_PX,
@@ -44,6 +46,7 @@ def axis(orient: Literal["top", "bottom"] = "bottom", labels: bool = True) -> al
         tickCount=8,
         grid=True,
         title=None,
+        format=AXIS_FORMAT,
     )
 
 
