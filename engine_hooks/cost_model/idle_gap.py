@@ -1,31 +1,46 @@
-"""`idle_gap`: charges the idle time of the device that a graph really causes, and one stumble never."""
+"""`idle_gap`: charges the idle time of the device that a graph really causes, and one stumble never.
 
-from math import isqrt
+Decision record 0004 tells what was tried and what each part is worth.
+"""
+
 from typing import NamedTuple
 
 from engine_hooks.contract.names import Purpose
 from engine_hooks.cost_model.drained_share import DrainedShare, FeedbackShare
+from engine_hooks.cost_model.errors import StateError
 from engine_hooks.cost_model.host_time import HostTime
-from engine_hooks.cost_model.lateness import Lateness, LatenessSettings
-from engine_hooks.cost_model.model import Estimate, Measurement
+from engine_hooks.cost_model.lateness import Lateness, LatenessSettings, restored_lateness
+from engine_hooks.cost_model.model import Estimate, Measurement, SavedState
 from engine_hooks.cost_model.per_graph import DEFAULT_EXPIRY_NS, DEFAULT_WINDOW, at_least_one
+from engine_hooks.cost_model.retries import RetrySettings
 
 OFFERS_APART = 4
 """An offer that nobody took is made again after this many times the charged cost."""
 
 
 class Charge(NamedTuple):
-    """What a graph with which the host is late is charged, and when it is offered uncharged."""
+    """What a graph is charged with which the host is late, and when it is offered for less."""
 
     estimate: Estimate
     lowest: Estimate
-    """With the least host time of late."""
+    """With the least host time of late: what it is offered for while the host is slow in general."""
     offered_from_ns: int
     offered_every_ns: int
 
 
 class IdleGap(DrainedShare):
-    """`drained_share` + the time by which the host is systematically slower than the graph on the device."""
+    """`drained_share` + the time by which the host is systematically slower than the device.
+
+    In the long run a pipelined round costs the longer of GPU time and host time. The host
+    time of each graph is measured at every round; many late rounds in a row charge the
+    graph, one round on time clears it (`Lateness`). A charged graph that is not used is
+    offered uncharged now and then (`RetrySettings`), for one round: the offer is over
+    before a slow host has planned it.
+
+    Graphs share what they know. While the host is slow in general one late round convicts
+    a further graph, and nobody is offered uncharged; a retry in vain puts off the retries
+    of the others, one on time brings them forward.
+    """
 
     name = "idle_gap"
 
@@ -39,20 +54,31 @@ class IdleGap(DrainedShare):
         late_rounds: int = 6,
         late_rounds_at_first: int = 3,
         on_time_weight: int = 3,
-        late_window: int = 16,
-        retry_after_ns: int = 2_000_000_000,
-        retry_after_max_ns: int = 30_000_000_000,
-        retry_horizon_ns: int = 60_000_000_000,
-        retry_gain: int = 16,
+        late_window: int = DEFAULT_WINDOW,
+        retry_first_ns: int = 2_000_000_000,
+        retry_longest_ns: int = 30_000_000_000,
+        host_changes_every_ns: int = 60_000_000_000,
+        recovery_gain_percent: int = 10,
     ) -> None:
+        """Windows of `DrainedShare`, counts of `LatenessSettings`, times of `RetrySettings`.
+
+        Raises `SettingError` for any below 1.
+        """
         super().__init__(
             gpu_window=gpu_window, handoff_window=handoff_window, share_window=share_window, expiry_ns=expiry_ns
         )
-        self.lateness_settings = LatenessSettings(late_rounds, late_rounds_at_first, on_time_weight, late_window)
-        self.retry_after_ns = at_least_one("retry_after_ns", retry_after_ns)
-        self.retry_after_max_ns = at_least_one("retry_after_max_ns", retry_after_max_ns)
-        self.retry_horizon_ns = retry_horizon_ns
-        self.retry_gain = retry_gain
+        self.lateness_settings = LatenessSettings(
+            at_least_one("late_rounds", late_rounds),
+            at_least_one("late_rounds_at_first", late_rounds_at_first),
+            at_least_one("on_time_weight", on_time_weight),
+            at_least_one("late_window", late_window),
+        )
+        self.retry_settings = RetrySettings(
+            at_least_one("retry_first_ns", retry_first_ns),
+            at_least_one("retry_longest_ns", retry_longest_ns),
+            at_least_one("host_changes_every_ns", host_changes_every_ns),
+            at_least_one("recovery_gain_percent", recovery_gain_percent),
+        )
         self._host = HostTime()
         self._lateness: dict[str, Lateness] = {}
         self._charges: dict[str, Charge] = {}
@@ -60,68 +86,99 @@ class IdleGap(DrainedShare):
     def record(self, measurement: Measurement) -> None:
         """Learn from one finished execution."""
         super().record(measurement)
-        level_ns = self._host.level_ns
+        slow_ns = self._host.level_ns if self._charges else 0
         host_ns = self._host.of(measurement)
         if host_ns is not None:
-            self._learn_host_time(measurement, host_ns, level_ns)
+            self._learn_host_time(measurement, host_ns, slow_ns)
 
     def estimate(self, graph: str, now_ns: int) -> Estimate | None:
+        """The cost of `graph` as believed at `now_ns`; `None` if it was never measured."""
         charge = self._charges.get(graph)
         if charge is None:
             return super().estimate(graph, now_ns)
         estimate, lowest, from_ns, every_ns = charge
         gpu_ns = estimate.gpu_ns
+        # A host that is still slow takes longer than the offer lasts: it is taken up once at most.
         if now_ns < from_ns or (now_ns - from_ns) % every_ns >= gpu_ns:
             return estimate
         return lowest if self._host.level_ns > gpu_ns else super().estimate(graph, now_ns)
 
-    def _learn_host_time(self, measurement: Measurement, host_ns: int, level_ns: int) -> None:
-        graph, now_ns = measurement.graph, measurement.now_ns
-        gpu_ns = self._histories[graph].gpu.median()
+    def save(self) -> SavedState:
+        """The whole state as plain data."""
+        lateness = {graph: lateness.save() for graph, lateness in self._lateness.items()}
+        return {**super().save(), "lateness": lateness, "host": self._host.save()}
+
+    def restore(self, state: SavedState) -> None:
+        """Take over a saved state in place of the present one."""
+        before = self._histories
+        super().restore(state)
+        try:
+            settings = self.lateness_settings
+            lateness = {graph: restored_lateness(settings, saved) for graph, saved in state["lateness"].items()}
+            host = HostTime(**state["host"])
+            missing = lateness.keys() - self._histories.keys()
+        except (KeyError, TypeError, AttributeError) as error:
+            self._histories = before
+            raise StateError(
+                f"the saved state of {self.name} is damaged: {error!r}; start from an empty one"
+            ) from error
+        if missing:
+            self._histories = before
+            raise StateError(f"the saved state of {self.name} lacks the times of {', '.join(sorted(missing))}")
+        self._lateness, self._host, self._charges = lateness, host, {}
+        for graph in lateness:
+            self._charge(graph)
+
+    def _learn_host_time(self, measurement: Measurement, host_ns: int, slow_ns: int) -> None:
+        graph, gpu_ns = measurement.graph, self._histories[measurement.graph].gpu.median()
         lateness = self._lateness.get(graph)
         if lateness is None:
             lateness = self._lateness[graph] = Lateness(self.lateness_settings)
-        was_charged = lateness.charged
-        if host_ns <= gpu_ns - gpu_ns // 8:
-            if measurement.purpose != Purpose.ORDINARY and measurement.drained:
-                return  # a replay says nothing of a host that serves
-            lateness.on_time()
-            if was_charged and not lateness.charged:
-                del self._charges[graph]
-                self._retry_all(now_ns)
-            return
+        refreshed = measurement.purpose == Purpose.REFRESH
+        if lateness.is_late(host_ns, gpu_ns):
+            self._learn_late(measurement, lateness, host_ns, believe=slow_ns > gpu_ns, refreshed=refreshed)
+        elif not (refreshed and measurement.drained):  # a replay says nothing of a host that serves
+            cleared = lateness.on_time(host_ns, gpu_ns)
+            if cleared or refreshed:
+                self._retry_others(graph, measurement.now_ns)
+        self._charge(graph)
+
+    def _learn_late(
+        self, measurement: Measurement, lateness: Lateness, host_ns: int, *, believe: bool, refreshed: bool
+    ) -> None:
+        now_ns, was_charged = measurement.now_ns, lateness.charged
         retried = was_charged and now_ns >= lateness.retry_at_ns
-        lateness.late(host_ns, gpu_ns, believe=level_ns > gpu_ns and bool(self._charges), afresh=retried)
+        lateness.late(host_ns, believe=believe, afresh=retried)
         if not lateness.charged:
             return
         if not was_charged:
             lateness.since_ns = now_ns
-        charge_ns = max(lateness.hosts.median() - gpu_ns, 0)
-        wait_ns = self._wait_ns(max(charge_ns, measurement.wall_time_ns - measurement.gpu_time_ns), now_ns - lateness.since_ns)
+        gpu_ns, wall_ns = measurement.gpu_time_ns, measurement.wall_time_ns
+        cost_ns = max(lateness.hosts.median(), wall_ns) - gpu_ns
+        wait_ns = self.retry_settings.wait_ns(max(cost_ns, 0), now_ns - lateness.since_ns, wall_ns // 1000)
         lateness.retry_at_ns = now_ns + wait_ns
-        if retried:
-            lateness.retry_at_ns += wait_ns // 4
-            self._postpone_others(graph, now_ns + wait_ns)
-        self._charge(graph)
+        if retried or refreshed:
+            lateness.retry_at_ns += wait_ns // 4  # the others come first
+            self._postpone_others(measurement.graph, now_ns + wait_ns)
 
-    def _wait_ns(self, cost_ns: int, charged_for_ns: int) -> int:
-        horizon_ns = max(charged_for_ns, self.retry_horizon_ns)
-        wait_ns = isqrt(self.retry_gain * cost_ns * horizon_ns)
-        return min(wait_ns, max(charged_for_ns, self.retry_after_ns), self.retry_after_max_ns)
+    def _retry_others(self, graph: str, now_ns: int) -> None:
+        for other in self._charges:
+            if other != graph:
+                self._lateness[other].retry_at_ns = now_ns
+                self._charges[other] = self._charges[other]._replace(offered_from_ns=now_ns)
 
-    def _retry_all(self, now_ns: int) -> None:
-        for graph, charge in self._charges.items():
-            self._lateness[graph].retry_at_ns = now_ns
-            self._charges[graph] = charge._replace(offered_from_ns=now_ns)
-
-    def _postpone_others(self, retried: str, until_ns: int) -> None:
-        for graph, charge in self._charges.items():
-            if graph != retried and charge.offered_from_ns < until_ns:
-                self._lateness[graph].retry_at_ns = until_ns
-                self._charges[graph] = charge._replace(offered_from_ns=until_ns)
+    def _postpone_others(self, graph: str, until_ns: int) -> None:
+        for other, charge in self._charges.items():
+            if other != graph and charge.offered_from_ns < until_ns:
+                self._lateness[other].retry_at_ns = until_ns
+                self._charges[other] = charge._replace(offered_from_ns=until_ns)
 
     def _charge(self, graph: str) -> None:
+        """Bring the charge of `graph` up to date."""
         lateness, history = self._lateness[graph], self._histories[graph]
+        if not lateness.charged:
+            self._charges.pop(graph, None)
+            return
         base = history.estimate or self._work_out(history)
         estimate = _with_host_time(base, lateness.hosts.median(), history.share)
         lowest = _with_host_time(base, min(lateness.hosts.samples()), history.share)
@@ -129,7 +186,7 @@ class IdleGap(DrainedShare):
 
 
 def _with_host_time(base: Estimate, host_ns: int, share: FeedbackShare) -> Estimate:
-    """Pipelined rounds wait for the host; the others are charged their handoff already."""
+    """Pipelined rounds wait for the host; those with completion feedback are charged their handoff already."""
     late_ns = max(host_ns - base.gpu_ns, 0)
     late_ns -= share.of(late_ns)
     return base._replace(total_ns=base.total_ns + late_ns, handoff_ns=base.handoff_ns + late_ns)

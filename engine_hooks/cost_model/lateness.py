@@ -5,17 +5,20 @@ from typing import Any, NamedTuple
 
 from engine_hooks.cost_model.rolling_median import RollingMedian
 
+MARGIN = 8
+"""On time by less than an eighth of the GPU time acquits nobody: it may be the scatter of a late host."""
+
 
 class LatenessSettings(NamedTuple):
     """When lateness counts. Counts of rounds."""
 
-    rounds: int = 8
+    rounds: int = 6
     """Late rounds in a row until a graph that has been seen on time is charged."""
     rounds_at_first: int = 3
     """The same for a graph that has never been seen on time."""
     on_time_weight: int = 3
     """Late rounds that one round on time makes up for."""
-    window: int = 8
+    window: int = 16
     """Late rounds whose median host time is charged."""
 
 
@@ -23,7 +26,7 @@ class Lateness:
     """One graph's late rounds. Slow to accuse, quick to acquit.
 
     A round is late if the host took longer for it than the graph runs on the device.
-    Many late rounds in a row charge the graph, so that no stumble and no short burst does;
+    Several late rounds in a row charge the graph, so that no stumble and no short burst does;
     one round on time clears it, so that a retry costs a single round.
     """
 
@@ -32,41 +35,52 @@ class Lateness:
     def __init__(self, settings: LatenessSettings, hosts_ns: Iterable[int] = ()) -> None:
         self.settings = settings
         self.hosts = RollingMedian(settings.window, hosts_ns)
+        """Host times of the late rounds."""
         self.score = 0
         self.seen_on_time = False
         self.since_ns = 0
         """When the graph was charged."""
         self.retry_at_ns = 0
+        """From when on the graph is offered for less than it is charged."""
 
     @property
     def needed(self) -> int:
         """The score from which the graph is charged."""
-        settings = self.settings
-        return settings.rounds if self.seen_on_time else settings.rounds_at_first
+        return self.settings.rounds if self.seen_on_time else self.settings.rounds_at_first
 
     @property
     def charged(self) -> bool:
         """Whether the host is systematically late with this graph."""
         return self.score >= self.needed
 
-    def on_time(self) -> None:
-        """The host was in time with this graph."""
-        self.seen_on_time = True
-        self.score = max(self.score - self.settings.on_time_weight, 0)
-        if not self.score:
-            self.hosts = RollingMedian(self.settings.window)
+    def is_late(self, host_ns: int, gpu_ns: int) -> bool:
+        """Whether this host time idles a device that runs the graph in `gpu_ns`."""
+        return host_ns > gpu_ns
 
-    def late(self, host_ns: int, gpu_ns: int, *, believe: bool, afresh: bool) -> None:
-        """The host was late; `believe`: at once. `afresh`: less host time than before counts alone."""
+    def late(self, host_ns: int, *, believe: bool, afresh: bool) -> None:
+        """Learn of a late round.
+
+        Args:
+            host_ns: Its host time.
+            believe: This one is enough to charge the graph.
+            afresh: It is a retry: if the host took less time than it used to, only this one counts.
+        """
         if afresh and host_ns < self.hosts.median():
             self.hosts = RollingMedian(self.settings.window)
-        if host_ns <= gpu_ns and not self.score:
-            return
         self.hosts.add(host_ns)
-        if host_ns <= gpu_ns:
-            return
-        needed = self.needed
-        self.score = needed if believe else min(self.score + 1, needed)
+        self.score = self.needed if believe else min(self.score + 1, self.needed)
+
+    def on_time(self, host_ns: int, gpu_ns: int) -> bool:
+        """Learn of a round on time; whether it cleared a charged graph."""
+        if self.score and host_ns > gpu_ns - gpu_ns // MARGIN:
+            self.hosts.add(host_ns)
+            return False
+        was_charged = self.charged
+        self.score = max(self.score - self.settings.on_time_weight, 0)
+        self.seen_on_time = True
+        if not self.score:
+            self.hosts = RollingMedian(self.settings.window)
+        return was_charged and not self.charged
 
     def save(self) -> dict[str, Any]:
         """The whole state as plain data."""
