@@ -26,8 +26,8 @@ def engine_label(row: Row) -> str:
 
 
 def short_instance(instance: str) -> str:
-    """The first eight characters: enough to tell the runs on one host apart."""
-    return instance[:8]
+    """The last eight characters: enough to tell the runs on one host apart, whose ids may begin with its name."""
+    return instance[-8:]
 
 
 def clock(instant: datetime, zone: tzinfo, today: datetime) -> str:
