@@ -30,7 +30,7 @@ $(VENV)/installed-%: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 test: install-dev browser check ## formats, lint, types, import contracts, tests
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 check: install-dev ## everything of `make test` but the tests
 	@$(BIN)/ruff format --check .
