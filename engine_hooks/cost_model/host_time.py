@@ -65,7 +65,8 @@ def _from_submission(submitted_ns: int, before: tuple[Any, ...], purpose: Purpos
     observed_ns = observed_before_ns if may_wait and observed_before_ns < submitted_ns else observed_earlier_ns
     if observed_ns is None:
         return None
-    return max(submitted_ns - max(submitted_before_ns, observed_ns), 0)
+    ready_ns: int = max(submitted_before_ns, observed_ns)
+    return max(submitted_ns - ready_ns, 0)
 
 
 def _from_gap(measurement: Measurement, feedback_before: bool, gpu_before_ns: int) -> int | None:

@@ -90,18 +90,24 @@ class IdleGap(DrainedShare):
         host_ns = self._host.of(measurement)
         if host_ns is not None:
             self._learn_host_time(measurement, host_ns, slow_ns)
+        elif measurement.graph in self._charges:
+            self._charge(measurement.graph)
 
     def estimate(self, graph: str, now_ns: int) -> Estimate | None:
         """The cost of `graph` as believed at `now_ns`; `None` if it was never measured."""
-        charge = self._charges.get(graph)
+        history = self._histories.get(graph)
+        if history is None:
+            return None
+        uncharged = history.estimate or self._work_out(history)
+        charge = self._charges.get(graph) if self._charges else None
         if charge is None:
-            return super().estimate(graph, now_ns)
+            return uncharged
         estimate, lowest, from_ns, every_ns = charge
         gpu_ns = estimate.gpu_ns
         # A host that is still slow takes longer than the offer lasts: it is taken up once at most.
         if now_ns < from_ns or (now_ns - from_ns) % every_ns >= gpu_ns:
             return estimate
-        return lowest if self._host.level_ns > gpu_ns else super().estimate(graph, now_ns)
+        return lowest if self._host.level_ns > gpu_ns else uncharged
 
     def save(self) -> SavedState:
         """The whole state as plain data."""
@@ -135,13 +141,14 @@ class IdleGap(DrainedShare):
         if lateness is None:
             lateness = self._lateness[graph] = Lateness(self.lateness_settings)
         refreshed = measurement.purpose == Purpose.REFRESH
-        if lateness.is_late(host_ns, gpu_ns):
+        if host_ns > gpu_ns:
             self._learn_late(measurement, lateness, host_ns, believe=slow_ns > gpu_ns, refreshed=refreshed)
         elif not (refreshed and measurement.drained):  # a replay says nothing of a host that serves
             cleared = lateness.on_time(host_ns, gpu_ns)
             if cleared or refreshed:
                 self._retry_others(graph, measurement.now_ns)
-        self._charge(graph)
+        if lateness.score or self._charges:
+            self._charge(graph)
 
     def _learn_late(
         self, measurement: Measurement, lateness: Lateness, host_ns: int, *, believe: bool, refreshed: bool

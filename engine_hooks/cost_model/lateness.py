@@ -53,10 +53,6 @@ class Lateness:
         """Whether the host is systematically late with this graph."""
         return self.score >= self.needed
 
-    def is_late(self, host_ns: int, gpu_ns: int) -> bool:
-        """Whether this host time idles a device that runs the graph in `gpu_ns`."""
-        return host_ns > gpu_ns
-
     def late(self, host_ns: int, *, believe: bool, afresh: bool) -> None:
         """Learn of a late round.
 
@@ -72,7 +68,10 @@ class Lateness:
 
     def on_time(self, host_ns: int, gpu_ns: int) -> bool:
         """Learn of a round on time; whether it cleared a charged graph."""
-        if self.score and host_ns > gpu_ns - gpu_ns // MARGIN:
+        if not self.score:
+            self.seen_on_time = True
+            return False
+        if host_ns > gpu_ns - gpu_ns // MARGIN:
             self.hosts.add(host_ns)
             return False
         was_charged = self.charged

@@ -62,8 +62,11 @@ def _disturbed_hosts() -> list[Scenario]:
 def _other_engines() -> list[Scenario]:
     slow_prefill = Engine(graph_gpu_ns=graphs_at(32, plain_ns=13_900_000), prefill_ns=45 * MS_NS)
     tied = Engine(graph_gpu_ns=graphs_at(32, plain_ns=NEAR_TIE_PLAIN_NS, budgets=(104, 108, 112, 128)))
-    drift = (Phase(0, Conditions()), Phase(15 * S_NS, Conditions(gpu_factor=1.1, delay_rate_hz=0.3)))
-    drift += (Phase(35 * S_NS, Conditions(gpu_factor=0.95, delay_rate_hz=0.3, delay_rounds=Rounds.ALL)),)
+    drift = (
+        Phase(0, Conditions()),
+        Phase(15 * S_NS, Conditions(gpu_factor=1.1, delay_rate_hz=0.3)),
+        Phase(35 * S_NS, Conditions(gpu_factor=0.95, delay_rate_hz=0.3, delay_rounds=Rounds.ALL)),
+    )
     return [
         _on(slow_prefill, "slow prefill 3 Hz", prefill_rate_hz=3.0),
         _on(slow_prefill, "slow prefill 3 Hz + delays on all rounds", prefill_rate_hz=3.0, delay_rate_hz=0.3),
