@@ -12,9 +12,12 @@ ICON = (
     '<circle cx="16" cy="16" r="2.5" fill="#d9480f"/></svg>'
 )
 # Streamlit leaves 96 px above the first line, which on a page to keep open is a row of the fleet.
+# It also fades what is about to be refreshed: a page that refreshes every two seconds would flicker, and says its
+# age in words.
 # (A theme option would do for the heading, but any of them takes the dark theme away.)
 DENSER = """<style>
 .stMainBlockContainer { padding-top: 4rem; padding-bottom: 2rem; }
+.stMainBlockContainer [data-stale="true"] { opacity: 1 !important; }
 .stMainBlockContainer h1 { font-size: 1.6rem; }
 .stMainBlockContainer table { display: block; overflow-x: auto; }
 .stMainBlockContainer h3 { font-size: 1.2rem; }

@@ -21,6 +21,16 @@ from tests.browser.labelled_cells import (
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"no Chromium at {CHROMIUM}: apt-get install chromium")
 WAIT_MS = 30_000
+WATCH_FADING = """() => {
+    window.faintest = 1;
+    const look = () => {
+        for (const element of document.querySelectorAll('.stMainBlockContainer .stElementContainer'))
+            window.faintest = Math.min(window.faintest, parseFloat(getComputedStyle(element).opacity));
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
+"""Keeps the lowest opacity that anything on the page had since."""
 
 
 @pytest.fixture(scope="module")
@@ -127,12 +137,14 @@ def test_new_cells_appear_without_a_reload_and_nothing_is_drawn_anew(
         page = visit(context, f"{pages}/?range=all")
         page.evaluate("document.querySelector('[data-testid=stVegaLiteChart] svg').dataset.first = 'yes'")
         page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 60)")
+        page.evaluate(WATCH_FADING)
         store_cells(store, cases, ("r014",))
         expect(page.get_by_text("2 engines in all stored time, 1 stuck")).to_be_visible(timeout=WAIT_MS)
         expect(page.locator("[data-testid=stVegaLiteChart] svg text").filter(has_text="stuck, inflated")).to_have_count(
             1
         )
         assert page.evaluate("document.querySelector('[data-testid=stVegaLiteChart] svg').dataset.first") == "yes"
+        assert page.evaluate("window.faintest") == 1
 
 
 def test_clickhouse_goes_away_and_comes_back(
