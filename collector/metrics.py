@@ -1,6 +1,9 @@
 """The collector's own health, for Prometheus. Kept apart from the executions it stores."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.registry import Collector
 
 from collector.acceptance import Outcome
 
@@ -58,4 +61,16 @@ class CollectorMetrics:
 
     def exposition(self) -> bytes:
         """Everything in Prometheus' text format."""
-        return generate_latest(self.registry)
+        return generate_latest(_WithoutCreationTimes(self.registry))
+
+
+class _WithoutCreationTimes(Collector):
+    """What a registry collects, less the `_created` series: one more for each counter, and nobody asks for them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
+from urllib.parse import urlsplit
 
 import structlog
 from clickhouse_connect.driver.client import Client
@@ -17,7 +18,7 @@ from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
 from collector.request_store import RequestStore
-from collector.sql_endpoint.app import sql_endpoint
+from collector.sql_endpoint.server import serving_sql
 from collector.writer import Writer, WriterLimits
 
 log = structlog.get_logger(__name__)
@@ -93,9 +94,7 @@ class Collector:
         }
 
     def _start(self, starting: ExitStack) -> None:
-        with self._bind(self.settings.otlp_grpc_port, GRPC_PORT_SETTING):
-            http = starting.enter_context(self._bind(self.settings.otlp_http_port, HTTP_PORT_SETTING))
-            sql = self._bind_sql(starting)
+        http = starting.enter_context(self._take_ports())
         client = starting.enter_context(self._open())
         apply_schema(client)
         writer = Writer(RequestStore(client), self.metrics, self._limits)
@@ -104,19 +103,25 @@ class Collector:
         self._start_grpc(starting, writer)
         self.otlp_http_port = port_of(http)
         self._serve(starting, HttpServer(HttpReceiver(writer, self.metrics, writer.trouble).app, http, "otlp-http"))
-        if sql:
-            self.clickhouse_port = port_of(sql)
-            endpoint = sql_endpoint(connection_string(self.settings.data_dir), DATABASE)
-            self._serve(starting, HttpServer(endpoint, sql, "clickhouse-http"))
+        if not self.settings.clickhouse_url:
+            self._serve_sql(starting)
+
+    def _take_ports(self) -> socket.socket:
+        """Try all ports; the HTTP door's stays open. The other two are opened by libraries, which bind themselves."""
+        with ExitStack() as trying:
+            trying.enter_context(self._bind(self.settings.otlp_grpc_port, GRPC_PORT_SETTING))
+            if not self.settings.clickhouse_url:
+                trying.enter_context(self._bind(self.settings.clickhouse_port, CLICKHOUSE_PORT_SETTING))
+            return self._bind(self.settings.otlp_http_port, HTTP_PORT_SETTING)
 
     def _bind(self, port: int, setting: str) -> socket.socket:
         return bind(self.settings.listen_address, port, setting)
 
-    def _bind_sql(self, starting: ExitStack) -> socket.socket | None:
-        """The SQL endpoint's port; a server behind a URL has its own."""
-        if self.settings.clickhouse_url:
-            return None
-        return starting.enter_context(self._bind(self.settings.clickhouse_port, CLICKHOUSE_PORT_SETTING))
+    def _serve_sql(self, starting: ExitStack) -> None:
+        engine = connection_string(self.settings.data_dir)
+        wanted = self.settings
+        url = starting.enter_context(serving_sql(engine, DATABASE, wanted.listen_address, wanted.clickhouse_port))
+        self.clickhouse_port = urlsplit(url).port or wanted.clickhouse_port
 
     def _open(self) -> Client:
         if self.settings.clickhouse_url:

@@ -7,10 +7,10 @@ answered with what became of it then.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import structlog
 import tenacity
@@ -20,7 +20,7 @@ from collector.acceptance import AcceptanceError, MalformedRequestError, Outcome
 from collector.clickhouse import first_line
 from collector.decoding.wire import request_id_of, spans_of
 from collector.metrics import CollectorMetrics
-from collector.request_store import ReceivedRequest, RequestStore
+from collector.request_store import ReceivedRequest
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -32,6 +32,14 @@ _UNREADABLE: Final = frozenset(
 
 _REQUEST_OVERHEAD_BYTES: Final = 1024
 """What a waiting request takes beside its bytes, so that many tiny ones have a bound as well."""
+
+
+class Store(Protocol):
+    """Where requests are kept: `RequestStore`, which says what the methods promise."""
+
+    def outcomes(self, request_ids: Iterable[str]) -> dict[str, Outcome]: ...
+
+    def insert(self, batch: list[ReceivedRequest]) -> None: ...
 
 
 class WriterLimits(NamedTuple):
@@ -64,7 +72,7 @@ class Writer:
 
     def __init__(
         self,
-        store: RequestStore,
+        store: Store,
         metrics: CollectorMetrics,
         limits: WriterLimits | None = None,
         now_ns: Callable[[], int] = time.time_ns,

@@ -128,7 +128,7 @@ def _hex(value: Any) -> bytes:
 
 
 def _base64(value: Any) -> bytes:
-    return _length_prefixed(base64.b64decode(value))
+    return _length_prefixed(base64.b64decode(value, validate=True))
 
 
 def _integer(value: Any, low: int, high: int) -> int:
@@ -147,6 +147,10 @@ def _int64(value: Any) -> bytes:
     return varint(_integer(value, -(2**63), 2**63 - 1) & (2**64 - 1))
 
 
+def _int32(value: Any) -> bytes:
+    return varint(_integer(value, -(2**31), 2**31 - 1) & (2**64 - 1))
+
+
 def _uint32(value: Any) -> bytes:
     return varint(_integer(value, 0, 2**32 - 1))
 
@@ -162,7 +166,7 @@ def _fixed32(value: Any) -> bytes:
 def _enumeration(value: Any) -> bytes:
     if isinstance(value, str):  # OTLP allows the integer only.
         raise TypeError
-    return varint(_integer(value, -(2**31), 2**31 - 1) & (2**64 - 1))
+    return _int32(value)
 
 
 def _bool(value: Any) -> bytes:
@@ -184,6 +188,7 @@ _SCALARS: dict[int, tuple[int, Encoder]] = {
     FieldDescriptor.TYPE_BOOL: (_WIRE_VARINT, _bool),
     FieldDescriptor.TYPE_ENUM: (_WIRE_VARINT, _enumeration),
     FieldDescriptor.TYPE_INT64: (_WIRE_VARINT, _int64),
+    FieldDescriptor.TYPE_INT32: (_WIRE_VARINT, _int32),
     FieldDescriptor.TYPE_UINT32: (_WIRE_VARINT, _uint32),
     FieldDescriptor.TYPE_FIXED64: (_WIRE_64, _fixed64),
     FieldDescriptor.TYPE_FIXED32: (_WIRE_32, _fixed32),

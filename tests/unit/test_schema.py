@@ -56,7 +56,9 @@ def test_a_file_that_changed_after_it_was_applied_is_named(clickhouse: Client) -
 
 
 def test_a_statement_that_the_engine_refuses_is_named_in_one_line(clickhouse: Client) -> None:
-    with pytest.raises(SchemaError, match=r"^920_bad\.sql cannot be applied to database test_\w+: .*SYNTAX_ERROR") as bad:
+    with pytest.raises(
+        SchemaError, match=r"^920_bad\.sql cannot be applied to database test_\w+: .*SYNTAX_ERROR"
+    ) as bad:
         apply_schema(clickhouse, [SchemaFile("920_bad.sql", "CREATE TABEL x")])
     assert "\n" not in str(bad.value)
     assert apply_schema(clickhouse, [FIRST]) == [FIRST.name]

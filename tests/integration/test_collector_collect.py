@@ -1,0 +1,111 @@
+"""`tachograph collect` in a process of its own: its addresses, its end, a taken port, a second start."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from collector.ports import bind, port_of
+from tests.fixtures.contract_cases import SpanCase, request_of
+from tests.fixtures.doors import PROTOBUF
+
+ROOT = Path(__file__).parents[2]
+PORTS = ("OTLP_GRPC_PORT", "OTLP_HTTP_PORT", "CLICKHOUSE_PORT")
+
+
+def free_ports() -> dict[str, str]:
+    taken = [bind("127.0.0.1", 0, "no setting") for _ in PORTS]
+    ports = {f"TACHOGRAPH_{name}": str(port_of(one)) for name, one in zip(PORTS, taken, strict=True)}
+    for one in taken:
+        one.close()
+    return ports
+
+
+def started(data_dir: Path, ports: dict[str, str]) -> subprocess.Popen[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TACHOGRAPH_", "OTEL_"))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tachograph", "collect"],
+        env=kept | ports | {"TACHOGRAPH_DATA_DIR": str(data_dir), "PYTHONPATH": str(ROOT)},
+        cwd=data_dir,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+@contextmanager
+def collecting(data_dir: Path, ports: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A collector that answers; killed at the end if it still runs."""
+    with started(data_dir, ports) as process:
+        try:
+            wait_until_healthy(process, f"http://127.0.0.1:{ports['TACHOGRAPH_OTLP_HTTP_PORT']}/healthz")
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_until_healthy(process: subprocess.Popen[str], url: str) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[0]
+        try:
+            if httpx.get(url, timeout=1).status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    pytest.fail("the collector did not answer within a minute")
+
+
+def executions(ports: dict[str, str]) -> str:
+    url = f"http://127.0.0.1:{ports['TACHOGRAPH_CLICKHOUSE_PORT']}/?database=tachograph"
+    return httpx.post(url, content="SELECT count() FROM graph_executions").text.strip()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_collects_tells_its_addresses_and_ends_in_time(tmp_path: Path, number: signal.Signals) -> None:
+    ports = free_ports()
+    with collecting(tmp_path, ports) as process:
+        traces = f"http://127.0.0.1:{ports['TACHOGRAPH_OTLP_HTTP_PORT']}/v1/traces"
+        assert httpx.post(traces, content=request_of([SpanCase("one")]), headers=PROTOBUF).status_code == 200
+        assert executions(ports) == "1"
+        began = time.monotonic()
+        process.send_signal(number)
+        said = process.communicate(timeout=10)[0]
+        assert time.monotonic() - began < 3
+    assert process.returncode == 0
+    assert all(port in said for port in ports.values())
+    assert "Traceback" not in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clickhouse", "clickhouse.xml"]
+
+
+def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
+    ports = free_ports()
+    traces = f"http://127.0.0.1:{ports['TACHOGRAPH_OTLP_HTTP_PORT']}/v1/traces"
+    for _ in range(2):
+        # The same bytes each time: stored once, over a restart as well.
+        with collecting(tmp_path, ports) as process:
+            assert httpx.post(traces, content=request_of([SpanCase("one")]), headers=PROTOBUF).status_code == 200
+            assert executions(ports) == "1"
+            process.terminate()
+            process.wait(10)
+
+
+@pytest.mark.parametrize("name", PORTS)
+def test_a_taken_port_is_one_line_before_anything_starts(tmp_path: Path, name: str) -> None:
+    setting = f"TACHOGRAPH_{name}"
+    ports = free_ports()
+    with socket.create_server(("127.0.0.1", int(ports[setting]))), started(tmp_path, ports) as process:
+        said = process.communicate(timeout=60)[0].strip()
+    assert process.returncode != 0
+    assert len(said.splitlines()) == 1, said
+    assert f"port {ports[setting]}" in said
+    assert setting in said
+    assert not list(tmp_path.iterdir())
