@@ -17,6 +17,7 @@ import time
 import traceback
 import urllib.request
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -36,7 +37,10 @@ from dashboards.commands import dashboard
 from dashboards.errors import DashboardsError
 from engine_hooks.commands.estimate import estimate
 from engine_hooks.commands.import_traces import import_traces
+from engine_hooks.commands.simulate.cell import cell
+from engine_hooks.commands.simulate.experiment import experiment
 from engine_hooks.commands.simulate.live import live
+from engine_hooks.commands.simulate.scenarios import scenarios
 from engine_hooks.errors import EngineHooksError
 from queries.commands import query
 from queries.errors import QueriesError
@@ -304,19 +308,20 @@ def addresses(settings: Settings) -> Table:
 def watch(supervisor: Supervisor, console: Console) -> None:
     """Say each newly stuck cell, once, until asked to stop."""
     said: set[tuple[str, str]] = set()
+    began = datetime.now(UTC)
     while not supervisor.stopping.wait(3.0):
         supervisor.check()
-        for cell in stuck_cells(supervisor.settings.for_readers().clickhouse_url):
-            identity = (cell["service_instance_id"], cell["cell"])
+        for stuck in stuck_cells(supervisor.settings.for_readers().clickhouse_url, began):
+            identity = (stuck["service_instance_id"], stuck["cell"])
             if identity not in said:
-                console.print(stuck_line(cell))
+                console.print(stuck_line(stuck))
             said.add(identity)
 
 
-def stuck_cells(clickhouse_url: str) -> list[dict[str, Any]]:
-    """The cells of the last ten minutes that are stuck; none while the store does not answer."""
+def stuck_cells(clickhouse_url: str, began: datetime) -> list[dict[str, Any]]:
+    """The cells that are stuck, of those with executions since `began`; none while the store does not answer."""
     try:
-        return run("stuck_plain", clickhouse_url, "rows", **{"from": "-10m"})
+        return run("stuck_plain", clickhouse_url, "rows", **{"from": began})
     except QueriesError:
         return []
 
@@ -352,6 +357,9 @@ def simulations() -> typer.Typer:
     """`tachograph simulate`: the simulated engine, live and in experiments."""
     simulate = typer.Typer(name="simulate", help="Simulated engines: live, or in experiments.", no_args_is_help=True)
     simulate.command()(takes_settings(live))
+    simulate.command()(takes_settings(cell))
+    simulate.command()(experiment)
+    simulate.command()(scenarios)
     return simulate
 
 
