@@ -22,8 +22,6 @@ class Charge(NamedTuple):
     """What a graph is charged with which the host is late, and when it is offered for less."""
 
     estimate: Estimate
-    lowest: Estimate
-    """With the least host time of late: what it is offered for while the host is slow in general."""
     offered_from_ns: int
     offered_every_ns: int
 
@@ -38,8 +36,8 @@ class IdleGap(DrainedShare):
     before a slow host has planned it.
 
     Graphs share what they know. While the host is slow in general one late round convicts
-    a further graph, and nobody is offered uncharged; a retry in vain puts off the retries
-    of the others, one on time brings them forward.
+    a further graph, and a charged one is offered for no less than its best round; a retry
+    in vain puts off the retries of the others, one on time brings them forward.
     """
 
     name = "idle_gap"
@@ -102,12 +100,15 @@ class IdleGap(DrainedShare):
         charge = self._charges.get(graph) if self._charges else None
         if charge is None:
             return uncharged
-        estimate, lowest, from_ns, every_ns = charge
+        estimate, from_ns, every_ns = charge
         gpu_ns = estimate.gpu_ns
         # A host that is still slow takes longer than the offer lasts: it is taken up once at most.
         if now_ns < from_ns or (now_ns - from_ns) % every_ns >= gpu_ns:
             return estimate
-        return lowest if self._host.level_ns > gpu_ns else uncharged
+        if self._host.level_ns <= gpu_ns:
+            return uncharged
+        # The host is slow in general: offered for its best round of late, lest a bad first one decide for ever.
+        return _with_host_time(uncharged, self._lateness[graph].hosts.least(), history.share)
 
     def save(self) -> SavedState:
         """The whole state as plain data."""
@@ -188,12 +189,12 @@ class IdleGap(DrainedShare):
             return
         base = history.estimate or self._work_out(history)
         estimate = _with_host_time(base, lateness.hosts.median(), history.share)
-        lowest = _with_host_time(base, min(lateness.hosts.samples()), history.share)
-        self._charges[graph] = Charge(estimate, lowest, lateness.retry_at_ns, OFFERS_APART * estimate.total_ns)
+        self._charges[graph] = Charge(estimate, lateness.retry_at_ns, OFFERS_APART * estimate.total_ns)
 
 
 def _with_host_time(base: Estimate, host_ns: int, share: FeedbackShare) -> Estimate:
     """Pipelined rounds wait for the host; those with completion feedback are charged their handoff already."""
-    late_ns = max(host_ns - base.gpu_ns, 0)
+    total_ns, gpu_ns, handoff_ns, measured_at_ns, expires_at_ns = base
+    late_ns = max(host_ns - gpu_ns, 0)
     late_ns -= share.of(late_ns)
-    return base._replace(total_ns=base.total_ns + late_ns, handoff_ns=base.handoff_ns + late_ns)
+    return Estimate(total_ns + late_ns, gpu_ns, handoff_ns + late_ns, measured_at_ns, expires_at_ns)

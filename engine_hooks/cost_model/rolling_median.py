@@ -40,6 +40,10 @@ class RollingMedian:
         middle = count >> 1
         return ordered[middle] if count & 1 else (ordered[middle - 1] + ordered[middle]) >> 1
 
+    def least(self) -> int:
+        """The least sample in the window; 0 of none."""
+        return self._sorted[0] if self._sorted else 0
+
     def samples(self) -> list[int]:
         """The samples in the window, oldest first."""
         return list(self._arrived)
