@@ -2,12 +2,10 @@
 
 import gzip
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import clickhouse_connect
 import httpx
 import orjson
 import pytest
@@ -21,8 +19,7 @@ from engine_hooks.contract.span import span_attributes, span_id_of, trace_id_of
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.spans import readable_span
 from tests.fixtures.running import Addresses, running_collector, tachograph
-
-VISIBLE_WITHIN_S = 2.0
+from tests.fixtures.stored_rows import stored
 
 
 def full(sequence: int) -> GraphExecution:
@@ -155,37 +152,6 @@ def json_value(value: Any) -> dict[str, Any]:
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     with running_collector(tmp_path_factory.mktemp("every-door")) as addresses:
         yield addresses
-
-
-def stored(at: Addresses, instance: str, expected: int) -> list[tuple[GraphExecution, EngineResource]]:
-    """What lies in the store of one engine instance, waited for as long as a user has to wait at most."""
-    sql = f"""
-        SELECT {", ".join(GraphExecution._fields)}, {", ".join(EngineResource._fields)}
-        FROM graph_executions WHERE service_instance_id = {{instance:String}} ORDER BY graph_sequence
-    """.replace(  # noqa: S608 -- names of our own fields
-        "started_at,", "toUnixTimestamp64Nano(started_at) AS started_at_unix_ns,", 1
-    )
-    deadline = time.monotonic() + VISIBLE_WITHIN_S
-    with clickhouse_connect.get_client(dsn=at.clickhouse_url) as client:
-        while True:
-            rows = client.query(sql, parameters={"instance": instance}).result_rows
-            if len(rows) >= expected or time.monotonic() > deadline:
-                return [record_of(row) for row in rows]
-            time.sleep(0.05)
-
-
-def record_of(row: tuple[Any, ...]) -> tuple[GraphExecution, EngineResource]:
-    """A row as the two records: arrays as tuples, an empty enumeration as not recorded."""
-    values = [tuple(value) if isinstance(value, list) else value for value in row]
-    size = len(GraphExecution._fields)
-    execution, resource = GraphExecution(*values[:size]), EngineResource(*values[size:])
-    return (
-        execution._replace(
-            graph_gpu_time_source=execution.graph_gpu_time_source or None,
-            graph_completion_feedback_reason=execution.graph_completion_feedback_reason or None,
-        ),
-        resource,
-    )
 
 
 @pytest.mark.parametrize("door", DOORS)

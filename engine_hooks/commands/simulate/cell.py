@@ -167,6 +167,7 @@ def summary_of(simulated: SimulatedCell) -> dict[str, Any]:
         "seconds": simulated.scenario.duration_ns / S_NS,
         **simulated.result._asdict(),
         "chosen": chosen_in(simulated.executions),
+        "executions": len(simulated.executions),
         "service_instance_id": simulated.resource.service_instance_id,
     }
 
