@@ -56,7 +56,8 @@ class IdleGap(DrainedShare):
         retry_first_ns: int = 2_000_000_000,
         retry_longest_ns: int = 30_000_000_000,
         host_changes_every_ns: int = 60_000_000_000,
-        recovery_gain_percent: int = 10,
+        recovery_gain_percent: int = 14,
+        retry_cost_times: int = 170,
     ) -> None:
         """Windows of `DrainedShare`, counts of `LatenessSettings`, times of `RetrySettings`.
 
@@ -76,6 +77,7 @@ class IdleGap(DrainedShare):
             at_least_one("retry_longest_ns", retry_longest_ns),
             at_least_one("host_changes_every_ns", host_changes_every_ns),
             at_least_one("recovery_gain_percent", recovery_gain_percent),
+            at_least_one("retry_cost_times", retry_cost_times),
         )
         self._host = HostTime()
         self._lateness: dict[str, Lateness] = {}
@@ -105,10 +107,11 @@ class IdleGap(DrainedShare):
         # A host that is still slow takes longer than the offer lasts: it is taken up once at most.
         if now_ns < from_ns or (now_ns - from_ns) % every_ns >= gpu_ns:
             return estimate
-        if self._host.level_ns <= gpu_ns:
+        lateness = self._lateness[graph]
+        if self._host.level_ns <= gpu_ns or not lateness.confirmed:
             return uncharged
         # The host is slow in general: offered for its best round of late, lest a bad first one decide for ever.
-        return _with_host_time(uncharged, self._lateness[graph].hosts.least(), history.share)
+        return _with_host_time(uncharged, lateness.hosts.least(), history.share)
 
     def save(self) -> SavedState:
         """The whole state as plain data."""

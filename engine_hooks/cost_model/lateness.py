@@ -30,12 +30,14 @@ class Lateness:
     one round on time clears it, so that a retry costs a single round.
     """
 
-    __slots__ = ("hosts", "retry_at_ns", "score", "seen_on_time", "settings", "since_ns")
+    __slots__ = ("hosts", "late_rounds", "retry_at_ns", "score", "seen_on_time", "settings", "since_ns")
 
     def __init__(self, settings: LatenessSettings, hosts_ns: Iterable[int] = ()) -> None:
         self.settings = settings
         self.hosts = RollingMedian(settings.window, hosts_ns)
         """Host times of the late rounds."""
+        self.late_rounds = 0
+        """Late rounds since the last one on time."""
         self.score = 0
         self.seen_on_time = False
         self.since_ns = 0
@@ -53,6 +55,11 @@ class Lateness:
         """Whether the host is systematically late with this graph."""
         return self.score >= self.needed
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether it is more than a conviction by one round, which may have been a stumble."""
+        return self.late_rounds >= self.settings.rounds_at_first
+
     def late(self, host_ns: int, *, believe: bool, afresh: bool) -> None:
         """Learn of a late round.
 
@@ -64,6 +71,7 @@ class Lateness:
         if afresh and host_ns < self.hosts.median():
             self.hosts = RollingMedian(self.settings.window)
         self.hosts.add(host_ns)
+        self.late_rounds += 1
         self.score = self.needed if believe else min(self.score + 1, self.needed)
 
     def on_time(self, host_ns: int, gpu_ns: int) -> bool:
@@ -77,6 +85,7 @@ class Lateness:
         was_charged = self.charged
         self.score = max(self.score - self.settings.on_time_weight, 0)
         self.seen_on_time = True
+        self.late_rounds = 0
         if not self.score:
             self.hosts = RollingMedian(self.settings.window)
         return was_charged and not self.charged
@@ -85,6 +94,7 @@ class Lateness:
         """The whole state as plain data."""
         return {
             "hosts_ns": self.hosts.samples(),
+            "late_rounds": self.late_rounds,
             "score": self.score,
             "seen_on_time": self.seen_on_time,
             "since_ns": self.since_ns,
@@ -95,6 +105,7 @@ class Lateness:
 def restored_lateness(settings: LatenessSettings, saved: dict[str, Any]) -> Lateness:
     """The lateness that `save` gave."""
     lateness = Lateness(settings, saved["hosts_ns"])
-    lateness.score, lateness.seen_on_time = saved["score"], saved["seen_on_time"]
+    lateness.late_rounds, lateness.score = saved["late_rounds"], saved["score"]
+    lateness.seen_on_time = saved["seen_on_time"]
     lateness.since_ns, lateness.retry_at_ns = saved["since_ns"], saved["retry_at_ns"]
     return lateness

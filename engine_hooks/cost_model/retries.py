@@ -20,8 +20,10 @@ class RetrySettings(NamedTuple):
     """Wait at most."""
     change_ns: int = 60_000_000_000
     """`T`: the host is taken to change that often, or as seldom as the charge has lasted, if that is longer."""
-    gain_percent: int = 10
+    gain_percent: int = 14
     """`g`: what recovery is taken to be worth, in per cent of the throughput."""
+    cost_times: int = 170
+    """Never sooner than this many times `c`: retries in vain take no more than 0.6 % of the time."""
 
     def wait_ns(self, cost_ns: int, charged_for_ns: int, luck: int) -> int:
         """Time until the next retry.
@@ -32,6 +34,6 @@ class RetrySettings(NamedTuple):
             luck: Any number; its last three digits keep retries out of step with what happens periodically.
         """
         change_ns = max(charged_for_ns, self.change_ns)
-        wait_ns = isqrt(2 * PERCENT * cost_ns * change_ns // self.gain_percent)
+        wait_ns = max(isqrt(2 * PERCENT * cost_ns * change_ns // self.gain_percent), self.cost_times * cost_ns)
         longest_ns = self.longest_ns if 2 * charged_for_ns > self.first_ns else self.first_ns
         return min(wait_ns, longest_ns) * (750 + luck % 1000 // 2) // 1000
