@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-dev test check format clean
+.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -41,6 +41,14 @@ check: install-dev ## everything of `make test` but the tests
 format: install-dev ## format and mend what can be mended by itself
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+bench-recorder: install-dev ## what recording costs the engine's thread
+	@$(BIN)/python -m tests.benchmarks.bench_recorder $(ARGS)
+
+bench-scheduler: install-dev ## what a decision costs, the regret table and the published experiment
+	@$(BIN)/python -m tests.benchmarks.bench_scheduler $(ARGS)
+	@$(BIN)/tachograph simulate scenarios
+	@$(BIN)/tachograph simulate experiment
 
 # Debian's Chromium. Anywhere else its tests are skipped, and say so.
 .PHONY: browser

@@ -166,6 +166,7 @@ def summary_of(simulated: SimulatedCell) -> dict[str, Any]:
         "seed": simulated.seed,
         "seconds": simulated.scenario.duration_ns / S_NS,
         **simulated.result._asdict(),
+        "executions": len(simulated.executions),
         "chosen": chosen_in(simulated.executions),
         "executions": len(simulated.executions),
         "service_instance_id": simulated.resource.service_instance_id,

@@ -10,6 +10,7 @@ from engine_hooks.commands.simulate.errors import SimulateCommandError
 from engine_hooks.cost_model.registry import COST_MODELS
 from engine_hooks.simulator.cell import POLICIES
 from engine_hooks.simulator.experiment import OTHER_LANES, PACKAGES, lanes_scenario, package_scenario
+from engine_hooks.simulator.invented import INVENTED
 from engine_hooks.simulator.many_cells import usable_cores
 from engine_hooks.simulator.parameters import Scenario
 from engine_hooks.simulator.scenarios import SCENARIOS
@@ -29,8 +30,9 @@ CELL_SCENARIOS: Final[dict[str, Scenario]] = {
     **{package.name: package_scenario(package) for package in PACKAGES},
     **{f"{lanes} lanes": lanes_scenario(lanes) for lanes, *_ in OTHER_LANES},
     **SCENARIOS,
+    **INVENTED,
 }
-"""Every scenario by name: the experiment's packages, its other numbers of lanes, and the regret table's."""
+"""Every scenario by name: the experiment's packages, its other numbers of lanes, the regret table's, the invented."""
 
 
 def jobs_of(jobs: int | None) -> int:
@@ -62,18 +64,17 @@ def policy_of(name: str) -> str:
     return name
 
 
-def scenarios_of(patterns: Sequence[str] | None) -> list[Scenario]:
-    """The regret table's scenarios that match any of the patterns; all without patterns.
+def scenarios_of(patterns: Sequence[str] | None, *, invented: bool = False) -> list[Scenario]:
+    """The regret table's scenarios, or the invented ones: those that match any of the patterns, all without patterns.
 
     Raises:
         SimulateCommandError: a pattern matches none.
     """
+    among = INVENTED if invented else SCENARIOS
     for pattern in patterns or ():
-        if not any(fnmatchcase(name, pattern) for name in SCENARIOS):
-            raise SimulateCommandError(f"no scenario is called {pattern!r}; there are: {'; '.join(SCENARIOS)}")
-    return [
-        one for name, one in SCENARIOS.items() if not patterns or any(fnmatchcase(name, given) for given in patterns)
-    ]
+        if not any(fnmatchcase(name, pattern) for name in among):
+            raise SimulateCommandError(f"no scenario is called {pattern!r}; there are: {'; '.join(among)}")
+    return [one for name, one in among.items() if not patterns or any(fnmatchcase(name, given) for given in patterns)]
 
 
 def cell_scenario(name: str) -> Scenario:

@@ -30,6 +30,9 @@ def scenarios(
     scenario: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only these; repeatable, `*` stands for any text.")
     ] = None,
+    invented: Annotated[
+        bool, typer.Option("--invented", help="The scenarios that no cost model was tuned on, instead of the table's.")
+    ] = False,
     replicates: Annotated[int, typer.Option(min=1, max=10_000, help="Paired seeds of each scenario.")] = 20,
     seed: SeedOption = 0,
     jobs: JobsOption = None,
@@ -37,7 +40,7 @@ def scenarios(
 ) -> None:
     """Print the regret table: tokens/s lost against an oracle that knows the true costs, in percent."""
     chosen = models_of(models, more, tuple(COST_MODELS))
-    selected = scenarios_of(scenario)
+    selected = scenarios_of(scenario, invented=invented)
     cells = len(selected) * replicates * (1 + len(chosen))
     began = time.monotonic()
     with progress_over(cells, "cells") as on_done:
