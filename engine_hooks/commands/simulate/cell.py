@@ -168,7 +168,6 @@ def summary_of(simulated: SimulatedCell) -> dict[str, Any]:
         **simulated.result._asdict(),
         "executions": len(simulated.executions),
         "chosen": chosen_in(simulated.executions),
-        "executions": len(simulated.executions),
         "service_instance_id": simulated.resource.service_instance_id,
     }
 
