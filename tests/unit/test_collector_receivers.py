@@ -24,14 +24,14 @@ def test_gunzip_reads_every_member(parts: list[bytes]) -> None:
 
 def test_gunzip_holds_the_limit() -> None:
     content = os.urandom(1000)
-    assert gunzip(gzip.compress(content), 1000) == content
+    assert gunzip(gzip.compress(content, mtime=0), 1000) == content
     with pytest.raises(RequestTooLargeError):
-        gunzip(gzip.compress(content), 999)
+        gunzip(gzip.compress(content, mtime=0), 999)
     with pytest.raises(RequestTooLargeError):
-        gunzip(gzip.compress(content[:600]) * 2, 1000)
+        gunzip(gzip.compress(content[:600], mtime=0) * 2, 1000)
 
 
-@pytest.mark.parametrize("body", [b"", b"plain", gzip.compress(b"a")[:-1], gzip.compress(b"a") + b"rest", b"\x1f\x8b"])
+@pytest.mark.parametrize("body", [b"", b"plain", gzip.compress(b"a", mtime=0)[:-1], gzip.compress(b"a") + b"rest", b"\x1f\x8b"])
 def test_gunzip_refuses_what_is_broken(body: bytes) -> None:
     with pytest.raises(MalformedRequestError):
         gunzip(body, 1000)
