@@ -25,7 +25,7 @@ class CellResult(NamedTuple):
     stuck: bool
     """Whether that share is above 0.3 although there was a speculative graph to choose."""
     rounds: int
-    """Executions observed, prefills and calibrations included."""
+    """Executions observed after start-up, prefills included."""
 
 
 def cost_model_for(policy: str, scenario: Scenario, seed: int) -> CostModel:
