@@ -23,6 +23,7 @@ REQUEST_SCHEMA = Path(__file__).parent.parent / "otlp.proto"
 REQUEST_ID_FIELD = 15000
 RECEIVED_UNIX_MS_FIELD = 15001
 _VARINT, _LENGTH_DELIMITED = 0, 2
+_ONE_BYTE = [bytes([number]) for number in range(0x80)]
 
 
 def _files_below(file: FileDescriptor) -> list[FileDescriptor]:
@@ -80,6 +81,8 @@ def request_id_of(request: bytes) -> str:
 
 def varint(number: int) -> bytes:
     """A non-negative integer in protobuf's variable length."""
+    if number <= 0x7F:  # Nearly all lengths and tags of OTLP/JSON.
+        return _ONE_BYTE[number]
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
