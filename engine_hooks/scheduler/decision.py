@@ -1,6 +1,7 @@
 """What the scheduler is asked, and what it answers."""
 
 from collections.abc import Sequence
+from operator import truediv
 from typing import Any, NamedTuple
 
 from engine_hooks.contract.names import Purpose
@@ -84,5 +85,8 @@ def best_candidate(expected_tokens: Sequence[float], estimates_ns: Sequence[int]
 
     The rule of every ordinary decision: the live scheduler and the replay call it.
     """
-    rates = rates_of(expected_tokens, estimates_ns)
+    try:
+        rates = list(map(truediv, expected_tokens, estimates_ns))
+    except ZeroDivisionError:
+        rates = rates_of(expected_tokens, estimates_ns)
     return rates.index(max(rates))

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter, itemgetter
+from typing import cast
 
 from engine_hooks.contract.names import GraphKind, Purpose
 from engine_hooks.cost_model.model import CostModel, Estimate, Measurement
 from engine_hooks.scheduler.acceptance import AcceptanceEstimator
-from engine_hooks.scheduler.credit import RefreshCredit
 from engine_hooks.scheduler.decision import BatchState, Decision, best_candidate
 from engine_hooks.scheduler.errors import SchedulerError
 from engine_hooks.scheduler.graphs import NO_DRAFTS, Drafts, Graph, drafts_under
+from engine_hooks.scheduler.refreshes import Refreshes
 
+TOTAL_NS = attrgetter("total_ns")
 BATCH_SHAPES_MAX = 1024
 """Batch shapes whose candidates are kept prepared."""
 
@@ -21,15 +23,20 @@ class SchedulerSettings:
     """Settings of the scheduler; the defaults are the published engine's."""
 
     calibration_executions: int = 3
-    """Executions of each graph at start-up, before the first ordinary round. 0: none, learn as graphs are used."""
+    """Executions of each graph at start-up, before the first ordinary round.
+
+    0: none. Only graphs that the cost model has measured, or was restored with, are chosen.
+    """
     acceptance_prior: float = 0.6
     """Acceptance of a draft believed before any was verified."""
     acceptance_memory_trials: int = 1000
     """Trials of one depth that the acceptance estimate remembers."""
+    acceptance_update_rounds: int = 4
+    """Speculative rounds whose acceptance is taken in together. 1: after every round."""
     refresh_share: float = 0.01
     """Share of the time that may go into measuring expired graphs again. 0: expired graphs stay unmeasured."""
     refresh_credit_max_ns: int = 60_000_000
-    """Credit for refreshes that can be saved up. A graph dearer than that is never refreshed."""
+    """Credit for refreshes that can be saved up. A graph dearer than that is refreshed for a full credit."""
     refresh_retry_ns: int = 1_000_000_000
     """A graph sent for a refresh is not sent again within this time; its completion may be on its way."""
     probe_interval_ns: int = 0
@@ -59,14 +66,12 @@ class _Candidates:
 
     def __post_init__(self) -> None:
         self.names = tuple(graph.name for graph in self.graphs)
+        self._shares = tuple((full, float(extra_lanes)) for full, extra_lanes in self.drafts)
 
-    def expect(self, lanes: int, acceptance: AcceptanceEstimator) -> tuple[float, ...]:
-        """Expected tokens of each, worked out again only when acceptance has changed."""
-        if self.acceptance_revision != acceptance.revision:
-            expected_tokens = acceptance.expected_tokens
-            self.expected_tokens = tuple([expected_tokens(lanes, drafts) for drafts in self.drafts])
-            self.acceptance_revision = acceptance.revision
-        return self.expected_tokens
+    def expect(self, lanes: int, acceptance: AcceptanceEstimator) -> None:
+        """Work out what is expected of each, now that acceptance has changed."""
+        self.expected_tokens = acceptance.expected_tokens(float(lanes), self._shares)
+        self.acceptance_revision = acceptance.revision
 
     def measured(self, estimates: Sequence[Estimate | None]) -> "_Candidates":
         """Those that have an estimate."""
@@ -94,13 +99,18 @@ class Scheduler:
         self.cost_model = cost_model
         self.settings = settings or SchedulerSettings()
         self.acceptance = AcceptanceEstimator(
-            prior=self.settings.acceptance_prior, memory_trials=self.settings.acceptance_memory_trials
+            prior=self.settings.acceptance_prior,
+            memory_trials=self.settings.acceptance_memory_trials,
+            update_rounds=self.settings.acceptance_update_rounds,
         )
-        self.credit = RefreshCredit(self.settings.refresh_share, self.settings.refresh_credit_max_ns)
+        self._refreshes = Refreshes(
+            share=self.settings.refresh_share,
+            credit_max_ns=self.settings.refresh_credit_max_ns,
+            retry_ns=self.settings.refresh_retry_ns,
+        )
         self._uncalibrated = [graph for graph in self.graphs for _ in range(self.settings.calibration_executions)]
         self._uncalibrated.reverse()
         self._candidates: dict[tuple[int, int], _Candidates] = {}
-        self._refresh_sent_ns: dict[str, int] = {}
         self._speculated_at_ns: int | None = None
 
     @property
@@ -119,13 +129,13 @@ class Scheduler:
         now_ns, lanes, drafts_max = state
         candidates = self._candidates.get((lanes, drafts_max)) or self._prepare(lanes, drafts_max)
         estimate_of = self.cost_model.estimate
-        believed = [estimate_of(name, now_ns) for name in candidates.names]
-        estimates = [estimate for estimate in believed if estimate is not None]
-        if not estimates:
-            return self._calibration(candidates.graphs[0])
-        if len(estimates) < len(believed):
-            candidates = candidates.measured(believed)
-        return self._choose_among(candidates, estimates, now_ns, lanes)
+        estimates = [estimate_of(name, now_ns) for name in candidates.names]
+        if not all(estimates):
+            if not any(estimates):
+                return self._calibration(candidates.graphs[0])
+            candidates = candidates.measured(estimates)
+            estimates = [estimate for estimate in estimates if estimate]
+        return self._choose_among(candidates, cast(list[Estimate], estimates), now_ns, lanes)
 
     def record(self, measurement: Measurement, trials: Sequence[int] = (), hits: Sequence[int] = ()) -> None:
         """Learn from a finished execution; `trials` and `hits` of each depth if it verified drafts."""
@@ -134,13 +144,14 @@ class Scheduler:
             self.acceptance.learn(trials, hits)
 
     def _choose_among(self, candidates: _Candidates, estimates: list[Estimate], now_ns: int, lanes: int) -> Decision:
-        expected = candidates.expect(lanes, self.acceptance)
-        totals_ns = tuple([estimate[0] for estimate in estimates])
+        if candidates.acceptance_revision != self.acceptance.revision:
+            candidates.expect(lanes, self.acceptance)
+        expected = candidates.expected_tokens
+        totals_ns = tuple(map(TOTAL_NS, estimates))
         chosen = best = best_candidate(expected, totals_ns)
         purpose = Purpose.ORDINARY
-        self.credit.accrue(now_ns)
-        if min([estimate[4] for estimate in estimates]) <= now_ns:
-            chosen = self._refresh(candidates, estimates, best, now_ns)
+        if now_ns >= self._refreshes.look_at_ns:
+            chosen = self._refreshes.pick(candidates.names, estimates, best, now_ns)
             purpose = Purpose.ORDINARY if chosen == best else Purpose.REFRESH
         if self.settings.probe_interval_ns and chosen == best:
             chosen = self._probe(candidates, best, now_ns)
@@ -156,27 +167,6 @@ class Scheduler:
             totals_ns,
             expected,
         )
-
-    def _refresh(self, candidates: _Candidates, estimates: list[Estimate], best: int, now_ns: int) -> int:
-        """The oldest expired candidate, if credit pays for it; else `best`, whose own use renews it."""
-        expired = [
-            (estimate.measured_at_ns, number)
-            for number, estimate in enumerate(estimates)
-            if estimate.expires_at_ns <= now_ns
-            and number != best
-            and self._may_refresh(candidates.names[number], now_ns)
-        ]
-        if not expired:
-            return best
-        oldest = min(expired)[1]
-        if not self.credit.spend(estimates[oldest].total_ns):
-            return best
-        self._refresh_sent_ns[candidates.names[oldest]] = now_ns
-        return oldest
-
-    def _may_refresh(self, name: str, now_ns: int) -> bool:
-        sent_ns = self._refresh_sent_ns.get(name)
-        return sent_ns is None or now_ns - sent_ns >= self.settings.refresh_retry_ns
 
     def _probe(self, candidates: _Candidates, best: int, now_ns: int) -> int:
         """The speculative candidate with the largest budget, if no speculative round was run for long; else `best`."""
