@@ -4,11 +4,12 @@ Exit codes: 0 done; 1 a fault of the run (said in one line); 2 a wrong call or s
 a room's own codes are named in its exceptions.
 """
 
+import ctypes
+import fcntl
 import functools
 import inspect
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,8 @@ import threading
 import time
 import traceback
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -27,26 +29,30 @@ try:
     from pydantic import AliasChoices, Field, ValidationError
     from pydantic_settings import BaseSettings, SettingsConfigDict
     from rich.console import Console
-    from rich.table import Table
+
+    from collector.commands import collect
+    from collector.errors import CollectorError
+    from collector.ports import bind
+    from dashboards.commands import dashboard
+    from dashboards.errors import DashboardsError
+    from engine_hooks.commands.estimate import estimate
+    from engine_hooks.commands.import_traces import import_traces
+    from engine_hooks.commands.simulate.cell import cell
+    from engine_hooks.commands.simulate.experiment import experiment
+    from engine_hooks.commands.simulate.live import live
+    from engine_hooks.commands.simulate.scenarios import scenarios
+    from engine_hooks.errors import EngineHooksError
+    from queries.commands import query
+    from queries.errors import QueriesError
+    from queries.runner import run
 except ImportError as missing:
     sys.exit(f"tachograph: the command line needs the service extra ({missing}): pip install 'tachograph[service]'")
-
-from collector.commands import collect
-from collector.errors import CollectorError
-from dashboards.commands import dashboard
-from dashboards.errors import DashboardsError
-from engine_hooks.commands.estimate import estimate
-from engine_hooks.commands.import_traces import import_traces
-from engine_hooks.commands.simulate.cell import cell
-from engine_hooks.commands.simulate.experiment import experiment
-from engine_hooks.commands.simulate.live import live
-from engine_hooks.commands.simulate.scenarios import scenarios
-from engine_hooks.errors import EngineHooksError
-from queries.commands import query
-from queries.errors import QueriesError
-from queries.runner import run
+except KeyboardInterrupt:  # The libraries take a second; Ctrl-C then is no fault.
+    sys.exit(130)
 
 ENVIRONMENT_PREFIX = "TACHOGRAPH_"
+PR_SET_PDEATHSIG = 1
+"""Of prctl(2): which signal a process gets when its parent dies."""
 
 
 class Settings(BaseSettings):
@@ -91,6 +97,9 @@ def settings_from(flags: dict[str, Any]) -> Settings:
         for error in wrong.errors():
             name = str(error["loc"][0]).removeprefix(ENVIRONMENT_PREFIX).upper()
             fail(f"{ENVIRONMENT_PREFIX}{name} is {error['input']!r}: {error['msg'].lower()}")
+        raise typer.Exit(2) from wrong
+    except UnicodeDecodeError as wrong:
+        fail(f"the file .env here is not UTF-8 (byte {wrong.start}): save it as UTF-8")
         raise typer.Exit(2) from wrong
 
 
@@ -174,21 +183,43 @@ def parts_of(settings: Settings) -> list[Part]:
 
 
 def taken_ports(settings: Settings) -> list[str]:
-    """One line for each port that something else already listens on."""
+    """One line for each port that cannot be listened on, naming its setting."""
     lines = []
     for name in ("otlp_grpc_port", "otlp_http_port", "clickhouse_port", "dashboard_port"):
         if name == "clickhouse_port" and settings.clickhouse_url:
             continue
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((settings.listen_address, getattr(settings, name)))
-            except OSError as error:
-                setting = f"{ENVIRONMENT_PREFIX}{name.upper()}"
-                lines.append(
-                    f"port {getattr(settings, name)} on {settings.listen_address}: {error.strerror}; set {setting}"
-                )
-    return lines
+        try:
+            bind(settings.listen_address, getattr(settings, name), f"{ENVIRONMENT_PREFIX}{name.upper()}").close()
+        except CollectorError as error:
+            lines.append(str(error))
+    return list(dict.fromkeys(lines))
+
+
+def end_with_parent() -> None:
+    """In a new child: be told to end when the supervisor dies, however it dies. Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextmanager
+def alone_in(data_dir: Path) -> Iterator[None]:
+    """Hold a data directory, so that a second `tachograph up` leaves it alone.
+
+    Raises:
+        PartFailedError: it cannot be written, or another one holds it.
+    """
+    setting = f"{ENVIRONMENT_PREFIX}DATA_DIR"
+    try:
+        (data_dir / "logs").mkdir(parents=True, exist_ok=True)
+        lock = (data_dir / "up.lock").open("w")
+    except OSError as error:
+        raise PartFailedError(f"cannot write in {data_dir}: {error.strerror}; set {setting}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise PartFailedError(f"another tachograph up runs on {data_dir}; end it, or set {setting}") from error
+        yield
 
 
 class Supervisor:
@@ -209,18 +240,19 @@ class Supervisor:
         Raises:
             PartFailedError: it ended, or did not serve within `READY_S`.
         """
-        self.logs.mkdir(parents=True, exist_ok=True)
         set_here = self.settings.model_dump(include=set(Settings.model_fields), exclude={"otlp_endpoint"})
         environment = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in set_here.items()}
         with self.log_of(part).open("wb") as log:
             # A session of its own: Ctrl-C reaches the supervisor alone, which then ends the parts in order.
+            # -P: what lies in the present directory must not shadow a module.
             process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "tachograph", *part.command],
+                [sys.executable, "-P", "-m", "tachograph", *part.command],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env=os.environ | environment,
                 start_new_session=True,
+                preexec_fn=end_with_parent,  # noqa: PLW1509 -- no other thread runs yet
             )
         self.running.append((part, process))
         deadline = time.monotonic() + self.READY_S
@@ -279,30 +311,35 @@ def up(settings: Settings) -> None:
     supervisor = Supervisor(settings)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: supervisor.stopping.set())
-    try:
-        for part in parts_of(settings):
-            with console.status(f"starting the {part.name}"):
-                supervisor.start(part)
-            console.print(f"[green]✓[/] {part.name}")
-        console.print(addresses(settings))
-        watch(supervisor, console)
-    finally:
-        with console.status("stopping"):
-            supervisor.stop()
-    console.print("stopped; the data stays in", str(settings.data_dir))
+    with alone_in(settings.data_dir):
+        try:
+            for part in parts_of(settings):
+                with console.status(f"starting the {part.name}"):
+                    supervisor.start(part)
+                if supervisor.stopping.is_set():
+                    break
+                console.print(f"[green]✓[/] {part.name}")
+            else:
+                console.print(addresses(settings), soft_wrap=True)
+                watch(supervisor, console)
+        finally:
+            with console.status("stopping"):
+                supervisor.stop()
+    console.print(f"stopped; the data stays in {settings.data_dir}", soft_wrap=True)
 
 
-def addresses(settings: Settings) -> Table:
+def addresses(settings: Settings) -> str:
     """What is where, as `tachograph up` prints it."""
     here = settings.listen_address
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    table.add_row("dashboards", f"http://{here}:{settings.dashboard_port}")
-    table.add_row("OTLP gRPC", f"http://{here}:{settings.otlp_grpc_port}")
-    table.add_row("OTLP HTTP", f"http://{here}:{settings.otlp_http_port}/v1/traces")
-    table.add_row("ClickHouse SQL", settings.for_readers().clickhouse_url)
-    table.add_row("data", str(settings.data_dir))
-    table.add_row("stop", "Ctrl-C")
-    return table
+    rows = {
+        "dashboards": f"http://{here}:{settings.dashboard_port}",
+        "OTLP gRPC": f"http://{here}:{settings.otlp_grpc_port}",
+        "OTLP HTTP": f"http://{here}:{settings.otlp_http_port}/v1/traces",
+        "ClickHouse SQL": settings.for_readers().clickhouse_url,
+        "data": str(settings.data_dir),
+        "stop": "Ctrl-C",
+    }
+    return "\n".join(f"  {what:<16}{where}" for what, where in rows.items())
 
 
 def watch(supervisor: Supervisor, console: Console) -> None:
@@ -314,7 +351,7 @@ def watch(supervisor: Supervisor, console: Console) -> None:
         for stuck in stuck_cells(supervisor.settings.for_readers().clickhouse_url, began):
             identity = (stuck["service_instance_id"], stuck["cell"])
             if identity not in said:
-                console.print(stuck_line(stuck))
+                console.print(stuck_line(stuck), soft_wrap=True)
             said.add(identity)
 
 

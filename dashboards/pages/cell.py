@@ -59,7 +59,9 @@ def draw(cells: Answer) -> list[Answer]:
     """The page of one cell; the answers that it rests on."""
     cell: Row = first_row(cells.rows)
     which = {**cell_asked(cell), **bounds(cells.rows)}
-    stuck, inflation = answer("stuck_plain", **which), answer("estimate_inflation", **which)
+    # A stretch of plain decode does not end with its cell: asked without an end, as the Fleet page asks.
+    stuck = answer("stuck_plain", **{name: value for name, value in which.items() if name != "to"})
+    inflation = answer("estimate_inflation", **which)
     executions = answer("executions", limit=EXECUTIONS_MAX, **which)
     candidates = answer("candidates", **which)
     st.markdown(cell_header(cell, viewer_zone()))

@@ -144,3 +144,11 @@ def test_no_launch_with_operations(tmp_path: Path) -> None:
 
 def test_events_that_are_no_objects(tmp_path: Path) -> None:
     assert "event 1 is not an object" in refusal_of(tmp_path, [LAUNCH, 7])
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '{"traceEvents":[' + "["])
+def test_bottomless_nesting(tmp_path: Path, opening: str) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text(opening * 50_000)
+    with pytest.raises(TraceUnreadableError, match="nested more than 64 deep"):
+        list(TraceReader(path))

@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -28,6 +28,8 @@ HEADER_PREFIXES: Final = frozenset(
 )
 HEADER_VALUES_MAX: Final = 4_096
 """Values kept of the header: an eight-GPU host has about thirty."""
+DEPTH_MAX: Final = 64
+"""Levels of arrays and objects; real traces have about six."""
 
 
 class TraceReader:
@@ -48,6 +50,7 @@ class TraceReader:
         self._on_progress = on_progress
         self._digest = hashlib.sha256()
         self._text_bytes = 0
+        self._depth = 0
         self._events_seen = False
 
     @property
@@ -65,23 +68,26 @@ class TraceReader:
         found = ijson.sendable_list()
         events = ijson.items_coro(found, "item" if bare_array else f"{EVENTS_KEY}.item")
         header = ijson.parse_coro(self._header_sink())
+        # First in the row: the other two remember every level they are in, so bottomless nesting would fill the memory.
+        depth = ijson.basic_parse_coro(_sink(self._measure_depth))
+        parsers = (depth, events, header)
         next_chunk: bytes | None = first
         while next_chunk is not None:
-            yield from self._parsed(next_chunk, events, header, found)
+            yield from self._parsed(next_chunk, parsers, found)
             next_chunk = next(chunks, None)
-        yield from self._parsed(b"", events, header, found)
+        yield from self._parsed(b"", parsers, found)
         if not self._events_seen:
             raise TraceUnreadableError(f"{self.path} has no {EVENTS_KEY}: it is not a PyTorch profiler (Kineto) trace")
 
-    def _parsed(self, chunk: bytes, events: Any, header: Any, found: list[Any]) -> Iterator[Any]:
+    def _parsed(self, chunk: bytes, parsers: Iterable[Any], found: list[Any]) -> Iterator[Any]:
         """The events that end within this chunk; an empty one ends the text."""
         self._text_bytes += len(chunk)
         fault = None
-        try:
-            for parser in (events, header):
+        for parser in parsers:
+            try:
                 parser.send(chunk) if chunk else parser.close()
-        except (ijson.JSONError, ValueError) as error:
-            fault = error
+            except (ijson.JSONError, ValueError) as error:  # The others still take what comes before it.
+                fault = error
         self.event_count += len(found)
         if fault:
             raise self._not_json(fault)
@@ -102,6 +108,18 @@ class TraceReader:
     def _header_sink(self) -> Any:
         """Keeps the few values of the header that an execution's resource is made of."""
         return _sink(self._keep)
+
+    def _measure_depth(self, token: tuple[str, Any]) -> None:
+        kind, _ = token
+        if kind in {"start_map", "start_array"}:
+            self._depth += 1
+            if self._depth > DEPTH_MAX:
+                raise TraceUnreadableError(
+                    f"{self.path} is nested more than {DEPTH_MAX} deep {self._place()}: it is not a PyTorch profiler "
+                    "(Kineto) trace; nothing was imported"
+                )
+        elif kind in {"end_map", "end_array"}:
+            self._depth -= 1
 
     def _keep(self, token: tuple[str, str, Any]) -> None:
         prefix, kind, value = token
