@@ -87,7 +87,7 @@ class SimulatedEngine:
         self._after_idle = True
         self._phases = deque(scenario.phases)
         self._pauses = deque(scenario.pauses)
-        self._tokens_to_prefill = scenario.engine.request_tokens // 2 or FAR_NS
+        self._tokens_to_prefill = (scenario.engine.request_tokens + 1) // 2 or FAR_NS
         self._next_prefill_ns = FAR_NS
         self._next_change_ns = 0
         self._meet_changes(0)

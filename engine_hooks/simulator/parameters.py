@@ -128,6 +128,8 @@ class Scenario:
         starts = [phase.from_ns for phase in self.phases]
         if not starts or starts[0] != 0 or starts != sorted(set(starts)):
             raise SimulatorError(f"scenario {self.name}: phases must start at 0 and follow one another, not {starts}")
+        if any(bursts.delays < 1 or bursts.every_ns < 1 for bursts in self.bursts):
+            raise SimulatorError(f"scenario {self.name}: bursts need at least one delay and some time between them")
         if self.duration_ns <= 0:
             raise SimulatorError(f"scenario {self.name}: the duration must be above 0, not {self.duration_ns} ns")
 

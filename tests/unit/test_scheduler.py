@@ -197,7 +197,7 @@ def test_acceptance_is_probed_after_an_interval_without_speculation(interval_ns:
     probes = []
     for now_ns in range(0, 21 * S, 14 * MS):
         decision = choose(one, now_ns)
-        one.record(measurement(decision.graph.name, 14, now_ns))
+        one.record(measurement(decision.graph.name, 13.5 if decision.graph == DECODE else 60, now_ns))
         if decision.purpose == Purpose.ACCEPTANCE_PROBE:
             probes.append(now_ns)
             assert decision.graph == P128

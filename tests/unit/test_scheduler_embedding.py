@@ -38,7 +38,7 @@ class SmallEngine:
     def run(self, graph: str, drafts: Any, *, wait: bool) -> SimpleNamespace:
         assert not wait
         self.graphs.append(graph)
-        gpu_ns = 18_000_000 if graph == "P128" else 6_500_000
+        gpu_ns = 14_000_000 if graph == "P128" else 6_500_000
         submitted_ns = self.now_ns
         self.now_ns += gpu_ns + 600_000
         return SimpleNamespace(
