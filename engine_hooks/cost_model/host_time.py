@@ -34,21 +34,15 @@ class HostTime:
     def of(self, measurement: Measurement) -> int | None:
         """The host time of this round, which is the next in order; `None` where it cannot be told."""
         before = self._before
-        duration_ns = measurement.duration_ns
-        submitted_ns = None if duration_ns is None else measurement.now_ns - duration_ns
-        self._before = (
-            submitted_ns,
-            measurement.now_ns,
-            before and before[1],
-            measurement.completion_feedback,
-            measurement.gpu_time_ns,
-        )
-        if before is None or measurement.after_idle:
+        _, gpu_time_ns, _, _, feedback, purpose, now_ns, after_idle, duration_ns = measurement
+        submitted_ns = None if duration_ns is None else now_ns - duration_ns
+        self._before = (submitted_ns, now_ns, before and before[1], feedback, gpu_time_ns)
+        if before is None or after_idle:
             return None
         if submitted_ns is None or before[0] is None:
             host_ns = _from_gap(measurement, before[3], before[4])
         else:
-            host_ns = _from_submission(submitted_ns, before, measurement.purpose)
+            host_ns = _from_submission(submitted_ns, before, purpose)
         if host_ns is not None:
             self.recent.add(host_ns)
         return host_ns
@@ -65,8 +59,8 @@ def _from_submission(submitted_ns: int, before: tuple[Any, ...], purpose: Purpos
     observed_ns = observed_before_ns if may_wait and observed_before_ns < submitted_ns else observed_earlier_ns
     if observed_ns is None:
         return None
-    ready_ns: int = max(submitted_before_ns, observed_ns)
-    return max(submitted_ns - ready_ns, 0)
+    host_ns: int = submitted_ns - (observed_ns if observed_ns > submitted_before_ns else submitted_before_ns)
+    return host_ns if host_ns > 0 else 0
 
 
 def _from_gap(measurement: Measurement, feedback_before: bool, gpu_before_ns: int) -> int | None:

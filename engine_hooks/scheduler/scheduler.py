@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import cast
 
 from engine_hooks.contract.names import GraphKind, Purpose
@@ -13,7 +13,7 @@ from engine_hooks.scheduler.errors import SchedulerError
 from engine_hooks.scheduler.graphs import NO_DRAFTS, Drafts, Graph, drafts_under
 from engine_hooks.scheduler.refreshes import Refreshes
 
-TOTAL_NS = attrgetter("total_ns")
+TOTAL_NS = itemgetter(Estimate._fields.index("total_ns"))
 BATCH_SHAPES_MAX = 1024
 """Batch shapes whose candidates are kept prepared."""
 
@@ -135,7 +135,7 @@ class Scheduler:
                 return self._calibration(candidates.graphs[0])
             candidates = candidates.measured(estimates)
             estimates = [estimate for estimate in estimates if estimate]
-        return self._choose_among(candidates, cast(list[Estimate], estimates), now_ns, lanes)
+        return self._choose_among(candidates, cast("list[Estimate]", estimates), now_ns, lanes)
 
     def record(self, measurement: Measurement, trials: Sequence[int] = (), hits: Sequence[int] = ()) -> None:
         """Learn from a finished execution; `trials` and `hits` of each depth if it verified drafts."""
