@@ -1,5 +1,6 @@
 """`tachograph up`, as a user starts it: within two minutes a stuck cell is flagged, by query and on the page."""
 
+import fcntl
 import json
 import signal
 import socket
@@ -11,17 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.driven import CHROMIUM, browser
 from tests.fixtures.running import ROOT, Addresses, free_addresses, tachograph, wait_until_answering
 
 FLAGGED_WITHIN_S = 120.0
 ENDS_WITHIN_S = 5.0
 
 
-def start(addresses: Addresses) -> "subprocess.Popen[str]":
+def start(addresses: Addresses, cwd: Path = ROOT) -> "subprocess.Popen[str]":
     """`tachograph up`, in a group of its own as a shell would start it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tachograph", "up"],
-        cwd=ROOT,
+        [sys.executable, "-P", "-m", "tachograph", "up"],
+        cwd=cwd,
         env=addresses.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -73,6 +75,18 @@ def test_the_fooled_engine_is_flagged_and_the_corrected_one_is_not(
     assert hosts == {"demo-fooled"}
 
 
+@pytest.mark.skipif(not CHROMIUM.exists(), reason=f"no {CHROMIUM}: make test installs it on Debian as root")
+def test_the_flag_is_seen_on_the_page(running: tuple[Addresses, "subprocess.Popen[str]"]) -> None:
+    addresses, _ = running
+    with browser() as chromium:
+        page = chromium.new_page()
+        page.goto(f"http://127.0.0.1:{addresses.dashboard_port}/")
+        page.get_by_text("1 stuck in plain decode").wait_for(timeout=FLAGGED_WITHIN_S * 1000)
+        stuck = page.get_by_role("table").inner_text()
+    assert "demo-fooled" in stuck
+    assert "demo-corrected" not in stuck
+
+
 def test_ctrl_c_ends_all_of_it_and_a_second_start_finds_the_data(tmp_path: Path) -> None:
     addresses = free_addresses(tmp_path)
     process = start(addresses)
@@ -104,3 +118,50 @@ def test_a_taken_port_is_one_line_before_anything_has_started(tmp_path: Path, na
     assert f"port {getattr(addresses, name)}" in outcome.stderr
     assert f"TACHOGRAPH_{name.upper()}" in outcome.stderr
     assert not addresses.data_dir.exists()
+
+
+def test_a_second_up_leaves_the_first_ones_data_alone(tmp_path: Path) -> None:
+    addresses = free_addresses(tmp_path)
+    (tmp_path / "up.lock").touch()
+    with (tmp_path / "up.lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        outcome = tachograph(addresses, "up")
+    assert (outcome.returncode, outcome.stdout) == (1, "")
+    assert (
+        outcome.stderr == f"tachograph: another tachograph up runs on {tmp_path}; end it, or set TACHOGRAPH_DATA_DIR\n"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a child hears of its parent's death on Linux only")
+def test_whatever_kills_up_ends_its_parts_too(tmp_path: Path) -> None:
+    addresses = free_addresses(tmp_path)
+    process = start(addresses)
+    wait_until_answering(f"http://127.0.0.1:{addresses.dashboard_port}/_stcore/health", process)
+    process.kill()
+    process.communicate(timeout=30)
+    deadline = time.monotonic() + 10
+    while listening(addresses) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert listening(addresses) == []
+
+
+def listening(addresses: Addresses) -> list[int]:
+    """Which of its ports are still served."""
+    found = []
+    for port in addresses[1:]:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                found.append(port)
+    return found
+
+
+def test_up_stands_wherever_it_is_called_from(tmp_path: Path) -> None:
+    (tmp_path / "tachograph").mkdir()  # As in the folder that a clone lies in.
+    (tmp_path / "chdb.py").write_text("raise SystemExit('shadowed')")
+    addresses = free_addresses(tmp_path / "data")
+    process = start(addresses, cwd=tmp_path)
+    try:
+        wait_until_answering(f"http://127.0.0.1:{addresses.dashboard_port}/_stcore/health", process)
+    finally:
+        end(process)
+    assert process.returncode == 0
