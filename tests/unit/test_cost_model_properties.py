@@ -77,8 +77,9 @@ def test_feedback_flags_of_probes_and_refreshes_never_matter(model: str, history
         one if one.purpose == Purpose.ORDINARY else one._replace(completion_feedback=not one.completion_feedback)
         for one in history
     ]
-    if model == "idle_gap":  # there the flag also says whose the next execution's gap is
-        history, flipped = ([one._replace(wall_time_ns=0) for one in events] for events in (history, flipped))
+    if model == "idle_gap":  # there the flag also says since when the host could plan the next execution
+        unseen = {"wall_time_ns": 0, "duration_ns": None}  # no gap, no submission: no host time to take from it
+        history, flipped = ([one._replace(**unseen) for one in events] for events in (history, flipped))
     assert after(cost_model_named(model), history) == after(cost_model_named(model), flipped)
 
 
