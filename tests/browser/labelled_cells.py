@@ -1,6 +1,5 @@
 """The labelled cells in a store that pages can read."""
 
-import gzip
 import os
 import time
 import uuid
@@ -16,28 +15,12 @@ from collector.decoding.wire import request_id_of
 from collector.migrations import apply_schema
 from collector.request_store import ReceivedRequest, RequestStore
 from collector.sql_endpoint.server import serving_sql
+from tests.fixtures.otlp_files import requests_in
 
 FEW = ("r001", "r008", "r014", "r043", "r049")
 """Stuck and rightly so, healthy, stuck by inflation, no speculative graph, inflated but not stuck."""
 STUCK_CELL = "bench-r014"
 STUCK_INSTANCE = "73a6748e-5b83-4a73-9ce5-2c0275bde263"
-
-
-def requests_in(path: Path) -> Iterator[bytes]:
-    """The length-delimited requests of a file."""
-    body = gzip.decompress(path.read_bytes())
-    at = 0
-    while at < len(body):
-        length, shift = 0, 0
-        while True:
-            byte = body[at]
-            at += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        yield body[at : at + length]
-        at += length
 
 
 def store_cells(client: Client, cases: Path, names: tuple[str, ...] = FEW) -> None:
