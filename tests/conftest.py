@@ -1,19 +1,14 @@
 """What tests share: one embedded engine for each pytest process, a fresh database for each test, the labelled cases."""
 
-import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import connect, connection_string, open_store
-from collector.migrations import apply_schema
-from collector.sql_endpoint.server import serving_sql
+from collector.clickhouse import connect, open_store
+from tests.fixtures.databases import SERVER_URL, database, read_only_url
 
-SERVER_URL = os.environ.get("TACHOGRAPH_TEST_CLICKHOUSE_URL", "")
 ROOT = Path(__file__).parents[1]
 
 
@@ -46,23 +41,12 @@ def store(data_dir: Path) -> Iterator[Client]:
 @pytest.fixture
 def clickhouse(store: Client) -> Iterator[Client]:
     """A client on a fresh database with the schema applied."""
-    kept = store.database
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    store.command(f"CREATE DATABASE {name}")
-    store.database = name
-    try:
-        apply_schema(store)
+    with database(store):
         yield store
-    finally:
-        store.database = kept
-        store.command(f"DROP DATABASE {name} SYNC")
 
 
 @pytest.fixture
 def clickhouse_url(clickhouse: Client, data_dir: Path) -> Iterator[str]:
     """The URL of that database: of the read-only endpoint over the embedded engine, or of the server."""
-    if SERVER_URL:
-        yield urlunsplit(urlsplit(SERVER_URL)._replace(path=f"/{clickhouse.database}"))
-        return
-    with serving_sql(connection_string(data_dir), str(clickhouse.database)) as url:
+    with read_only_url(str(clickhouse.database), data_dir) as url:
         yield url

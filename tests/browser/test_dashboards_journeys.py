@@ -10,14 +10,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from dashboards.links import cell_address
 from tests.browser.driven import CHROMIUM, browser, dashboards, drawn
-from tests.browser.labelled_cells import (
-    STUCK_CELL,
-    STUCK_INSTANCE,
-    database,
-    labelled_store,
-    read_only_url,
-    store_cells,
-)
+from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store, store_cells
+from tests.fixtures.databases import database, read_only_url
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"no Chromium at {CHROMIUM}: apt-get install chromium")
 WAIT_MS = 30_000

@@ -10,7 +10,8 @@ import pytest
 
 from collector.clickhouse import connect
 from collector.migrations import apply_schema, schema_files
-from tests.conftest import ROOT, SERVER_URL
+from tests.conftest import ROOT
+from tests.fixtures.databases import SERVER_URL
 
 
 @pytest.fixture

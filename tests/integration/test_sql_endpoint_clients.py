@@ -25,7 +25,7 @@ from collector.clickhouse import connection_string
 from collector.ports import PortTakenError
 from collector.sql_endpoint.limits import QueryLimits
 from collector.sql_endpoint.server import serving_sql
-from tests.conftest import SERVER_URL
+from tests.fixtures.databases import SERVER_URL
 
 pytestmark = pytest.mark.skipif(bool(SERVER_URL), reason="the endpoint is the embedded engine's alone")
 

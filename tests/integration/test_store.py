@@ -11,7 +11,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.clickhouse import StoreError, connect, split_url, without_password
-from tests.conftest import SERVER_URL
+from tests.fixtures.databases import SERVER_URL
 
 HOLDER = """
 import sys

@@ -16,7 +16,8 @@ from dashboards.commands import APP
 from dashboards.links import CELL_PAGE, cell_address, cell_parameters
 from dashboards.store import URL_VARIABLE
 from queries.errors import UnreachableError
-from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, database, labelled_store, read_only_url
+from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
+from tests.fixtures.databases import database, read_only_url
 
 TIMEOUT_S = 30
 NOWHERE = "http://127.0.0.1:9/tachograph"
