@@ -32,7 +32,7 @@ try:
 
     from collector.commands import collect
     from collector.errors import CollectorError
-    from collector.ports import bind
+    from collector.ports import bind, host_and_port
     from dashboards.commands import dashboard
     from dashboards.errors import DashboardsError
     from engine_hooks.commands.estimate import estimate
@@ -75,12 +75,19 @@ class Settings(BaseSettings):
         description="Where simulated and imported executions are sent; empty is the collector's gRPC port here.",
     )
 
+    @property
+    def reachable_address(self) -> str:
+        """Where what listens here is reached from here: loopback where it listens on every address."""
+        return "127.0.0.1" if self.listen_address == "0.0.0.0" else self.listen_address  # noqa: S104
+
     def for_readers(self) -> "Settings":
         """The same, with every URL filled in, for commands that talk to a running collector or store."""
         return self.model_copy(
             update={
-                "clickhouse_url": self.clickhouse_url or f"http://127.0.0.1:{self.clickhouse_port}/tachograph",
-                "otlp_endpoint": self.otlp_endpoint or f"http://127.0.0.1:{self.otlp_grpc_port}",
+                "clickhouse_url": self.clickhouse_url
+                or f"http://{host_and_port(self.reachable_address, self.clickhouse_port)}/tachograph",
+                "otlp_endpoint": self.otlp_endpoint
+                or f"http://{host_and_port(self.reachable_address, self.otlp_grpc_port)}",
             }
         )
 
@@ -172,11 +179,11 @@ class Part(NamedTuple):
 
 def parts_of(settings: Settings) -> list[Part]:
     """What `tachograph up` runs, in the order of their starting: collector, dashboards, two engines to look at."""
-    here = "127.0.0.1" if settings.listen_address == "0.0.0.0" else settings.listen_address  # noqa: S104
+    here = settings.reachable_address
     engine = ["simulate", "live", "--otlp-endpoint", settings.for_readers().otlp_endpoint]
     return [
-        Part("collector", ["collect"], f"http://{here}:{settings.otlp_http_port}/healthz"),
-        Part("dashboards", ["dashboard"], f"http://{here}:{settings.dashboard_port}/_stcore/health"),
+        Part("collector", ["collect"], f"http://{host_and_port(here, settings.otlp_http_port)}/healthz"),
+        Part("dashboards", ["dashboard"], f"http://{host_and_port(here, settings.dashboard_port)}/_stcore/health"),
         Part("engine-fooled", [*engine, "--cost-model", "exposed_mean", "--host", "demo-fooled"]),
         Part("engine-corrected", [*engine, "--cost-model", "drained_share", "--host", "demo-corrected"]),
     ]
@@ -330,11 +337,11 @@ def up(settings: Settings) -> None:
 
 def addresses(settings: Settings) -> str:
     """What is where, as `tachograph up` prints it."""
-    here = settings.listen_address
+    here = settings.reachable_address
     rows = {
-        "dashboards": f"http://{here}:{settings.dashboard_port}",
-        "OTLP gRPC": f"http://{here}:{settings.otlp_grpc_port}",
-        "OTLP HTTP": f"http://{here}:{settings.otlp_http_port}/v1/traces",
+        "dashboards": f"http://{host_and_port(here, settings.dashboard_port)}",
+        "OTLP gRPC": f"http://{host_and_port(here, settings.otlp_grpc_port)}",
+        "OTLP HTTP": f"http://{host_and_port(here, settings.otlp_http_port)}/v1/traces",
         "ClickHouse SQL": settings.for_readers().clickhouse_url,
         "data": str(settings.data_dir),
         "stop": "Ctrl-C",
