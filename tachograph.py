@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 import urllib.request
@@ -33,6 +32,7 @@ try:
     from collector.commands import collect
     from collector.errors import CollectorError
     from collector.ports import bind, host_and_port
+    from collector.stop_signals import STOP_SIGNALS, StopSignals
     from dashboards.commands import dashboard
     from dashboards.errors import DashboardsError
     from engine_hooks.commands.estimate import estimate
@@ -235,9 +235,9 @@ class Supervisor:
     STOP_S = 3.0
     READY_S = 60.0
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, stopping: StopSignals) -> None:
         self.settings = settings
-        self.stopping = threading.Event()
+        self.stopping = stopping
         self.logs = settings.data_dir / "logs"
         self.running: list[tuple[Part, subprocess.Popen[bytes]]] = []
 
@@ -315,15 +315,13 @@ def up(settings: Settings) -> None:
     console = Console()
     if taken := taken_ports(settings):
         raise PartFailedError("; ".join(taken))
-    supervisor = Supervisor(settings)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: supervisor.stopping.set())
-    with alone_in(settings.data_dir):
+    with alone_in(settings.data_dir), StopSignals([*STOP_SIGNALS, signal.SIGHUP]) as stopping:
+        supervisor = Supervisor(settings, stopping)
         try:
             for part in parts_of(settings):
                 with console.status(f"starting the {part.name}"):
                     supervisor.start(part)
-                if supervisor.stopping.is_set():
+                if stopping.is_set():
                     break
                 console.print(f"[green]✓[/] {part.name}")
             else:

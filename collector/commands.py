@@ -1,12 +1,9 @@
 """`tachograph collect`: the collector in the foreground."""
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Protocol
+
+from collector.stop_signals import StopSignals
 
 
 class CollectSettings(Protocol):
@@ -42,24 +39,8 @@ def collect(settings: CollectSettings) -> None:
             settings.clickhouse_port,
         )
     )
-    with _asked_to_stop() as asked, collector:
+    with StopSignals() as asked, collector:
         log.info("collecting", data_dir=str(settings.data_dir), **collector.urls())
         asked.wait()
         log.info("stopping")
     log.info("stopped")
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
-    """Set by SIGINT and SIGTERM; the handlers of before come back afterwards."""
-    asked = threading.Event()
-
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        asked.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
