@@ -1,8 +1,10 @@
 """Being asked to stop by a signal, at any instant and in whichever thread the system delivers it.
 
-A handler that sets a `threading.Event` can find its lock held by the very thread that it interrupted, and then both
-wait for ever. So the handlers here do nothing: the interpreter writes each signal's number to a pipe
-(`signal.set_wakeup_fd`), and the main thread waits for the pipe.
+A handler that sets a `threading.Event` is not enough. A signal that comes between the interpreter's last look for
+signals and its sleep in `wait` is not noticed until the next one (about once in 3,000 tries); one that comes while
+`wait` holds the event's lock blocks the handler on the lock of the very thread that it interrupted. So the handlers
+here do nothing: the interpreter writes each signal's number to a pipe (`signal.set_wakeup_fd`), and the main thread
+waits for the pipe.
 """
 
 import select
