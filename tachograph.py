@@ -42,7 +42,7 @@ try:
     from engine_hooks.commands.simulate.live import live
     from engine_hooks.commands.simulate.scenarios import scenarios
     from engine_hooks.errors import EngineHooksError
-    from queries.commands import query
+    from queries.commands.query import query
     from queries.errors import QueriesError
     from queries.runner import run
 except ImportError as missing:

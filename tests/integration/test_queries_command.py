@@ -15,7 +15,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from queries.catalogue import find, load
-from queries.commands import query
+from queries.commands.query import query
 from queries.errors import CallError, ParameterError, RefusedError, UnknownQueryError
 from queries.runner import run
 from tests.fixtures.query_rows import START_NS, insert, round_of
@@ -146,7 +146,7 @@ def test_text_with_quotes_is_bound_not_formatted(url: str) -> None:
 
 
 def test_a_reader_that_has_gone_is_no_fault() -> None:
-    call = "from queries.commands import query; query(None, format='json')"
+    call = "from queries.commands.query import query; query(None, format='json')"
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run([sys.executable, "-c", call], stdout=writer, stderr=subprocess.PIPE, check=False, cwd=ROOT)

@@ -1,0 +1,1 @@
+"""What each `tachograph` command of this room does, a module each."""
