@@ -22,8 +22,10 @@ class Outcome(NamedTuple):
     """Executions stored, odd ones (`clock_trouble`) among them."""
     refused: Mapping[str, int] = {}
     """Executions that break the contract, by reason."""
-    set_aside: int = 0
+    other_spans: int = 0
     """Spans that are no graph executions: accepted, not kept."""
+    deduplicated: int = 0
+    """Executions whose span was stored before, in another request; they are not stored again."""
     clock_trouble: int = 0
     """Stored executions whose times contradict each other."""
     duplicate: bool = False

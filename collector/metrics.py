@@ -21,7 +21,10 @@ class CollectorMetrics:
         self.refused = self._counter(
             "executions_refused", "Graph executions refused because they break the contract, by reason.", "reason"
         )
-        self.set_aside = self._counter("spans_set_aside", "Spans accepted that are no graph executions; not kept.")
+        self.other_spans = self._counter("other_spans", "Spans accepted that are no graph executions; not kept.")
+        self.deduplicated = self._counter(
+            "executions_deduplicated", "Graph executions not stored, because their span was stored before."
+        )
         self.clock_trouble = self._counter(
             "executions_clock_trouble", "Graph executions stored though their times contradict each other."
         )
@@ -54,7 +57,8 @@ class CollectorMetrics:
             self.duplicates.inc()
             return
         self.stored.inc(outcome.stored)
-        self.set_aside.inc(outcome.set_aside)
+        self.deduplicated.inc(outcome.deduplicated)
+        self.other_spans.inc(outcome.other_spans)
         self.clock_trouble.inc(outcome.clock_trouble)
         for reason, executions in outcome.refused.items():
             self.refused.labels(reason).inc(executions)

@@ -14,7 +14,7 @@ from collector.acceptance import Outcome
 from collector.decoding.wire import REQUEST_SCHEMA, marked
 
 _OUTCOMES: Final = """
-SELECT request_id, sum(stored), sumMap(refused), sum(set_aside), sum(clock_trouble)
+SELECT request_id, sum(stored), sumMap(refused), sum(other_spans), sum(deduplicated), sum(clock_trouble)
 FROM request_outcomes
 WHERE request_id IN {request_ids:Array(String)}
 GROUP BY request_id
@@ -60,8 +60,8 @@ class RequestStore:
             return {}
         rows = self._client.query(_OUTCOMES, parameters={"request_ids": ids}).result_rows
         return {
-            request_id: Outcome(stored, dict(refused), set_aside, clock_trouble)
-            for request_id, stored, refused, set_aside, clock_trouble in rows
+            request_id: Outcome(stored, dict(refused), other_spans, deduplicated, clock_trouble)
+            for request_id, stored, refused, other_spans, deduplicated, clock_trouble in rows
         }
 
     def insert(self, batch: list[ReceivedRequest]) -> None:

@@ -6,8 +6,11 @@ CREATE TABLE IF NOT EXISTS request_outcomes
     request_id String CODEC(ZSTD),
     received_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD),
     stored UInt64 CODEC(T64, ZSTD),
+    -- Executions whose span was stored before, so that it was not stored again.
+    deduplicated UInt64 CODEC(T64, ZSTD),
     refused Map(LowCardinality(String), UInt64),
-    set_aside UInt64 CODEC(T64, ZSTD),
+    -- Spans that are no graph executions: counted, not kept.
+    other_spans UInt64 CODEC(T64, ZSTD),
     clock_trouble UInt64 CODEC(T64, ZSTD)
 )
 ENGINE = MergeTree

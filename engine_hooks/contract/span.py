@@ -127,7 +127,7 @@ _resource_fields: Final = _fields_of(EngineResource, RESOURCE_ATTRIBUTES)
 
 
 def is_graph_execution(name: str) -> bool:
-    """Whether a span of this name is a graph execution. Any other span is set aside, not refused."""
+    """Whether a span of this name is a graph execution. Any other span is counted and not kept."""
     return name == names.SPAN_NAME_PREFIX or name.startswith(f"{names.SPAN_NAME_PREFIX} ")
 
 

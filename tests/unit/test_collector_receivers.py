@@ -64,7 +64,7 @@ def test_read_body_gives_up_on_an_endless_one() -> None:
 
 
 def test_success_leaves_partial_success_unset() -> None:
-    assert not response_of(Outcome(stored=3, set_aside=2)).HasField("partial_success")
+    assert not response_of(Outcome(stored=3, other_spans=2)).HasField("partial_success")
 
 
 def test_reasons_told_are_bounded() -> None:
