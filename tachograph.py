@@ -74,6 +74,9 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("otlp_endpoint", "TACHOGRAPH_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
         description="Where simulated and imported executions are sent; empty is the collector's gRPC port here.",
     )
+    rows_url: str = Field(
+        "", description="Where replays and other computed rows are sent; empty is the collector's HTTP port here."
+    )
 
     @property
     def reachable_address(self) -> str:
@@ -88,6 +91,7 @@ class Settings(BaseSettings):
                 or f"http://{host_and_port(self.reachable_address, self.clickhouse_port)}/tachograph",
                 "otlp_endpoint": self.otlp_endpoint
                 or f"http://{host_and_port(self.reachable_address, self.otlp_grpc_port)}",
+                "rows_url": self.rows_url or f"http://{host_and_port(self.reachable_address, self.otlp_http_port)}",
             }
         )
 

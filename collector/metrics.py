@@ -36,6 +36,10 @@ class CollectorMetrics:
             registry=self.registry,
             buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
         )
+        self.rows_requests = self._counter(
+            "rows_requests", "Requests with derived rows answered, by table and status.", "table", "status"
+        )
+        self.rows_stored = self._counter("rows_stored", "Derived rows acknowledged as stored, by table.", "table")
         self.queue_requests = self._gauge("writer_queue_requests", "Requests that wait to be stored.")
         self.queue_bytes = self._gauge("writer_queue_bytes", "Bytes of the requests that wait to be stored.")
         self.queue_limit_bytes = self._gauge("writer_queue_limit_bytes", "Bytes at which requests are turned away.")

@@ -11,10 +11,12 @@ import structlog
 from clickhouse_connect.driver.client import Client
 
 from collector.clickhouse import DATABASE, connect, connection_string, open_store, without_password
+from collector.derived_rows import DerivedRows
 from collector.http_server import HttpServer
 from collector.metrics import CollectorMetrics
 from collector.migrations import apply_schema
 from collector.ports import PortTakenError, bind, host_and_port, port_of
+from collector.receivers.derived_rows import RowsReceiver
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
 from collector.request_store import RequestStore
@@ -102,7 +104,11 @@ class Collector:
         starting.callback(writer.stop)
         self._start_grpc(starting, writer)
         self.otlp_http_port = port_of(http)
-        self._serve(starting, HttpServer(HttpReceiver(writer, self.metrics, writer.trouble).app, http, "otlp-http"))
+        rows = DerivedRows(self._open)
+        starting.callback(rows.close)
+        routes = RowsReceiver(rows, self.metrics).routes
+        receiver = HttpReceiver(writer, self.metrics, writer.trouble, routes)
+        self._serve(starting, HttpServer(receiver.app, http, "otlp-http"))
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
 

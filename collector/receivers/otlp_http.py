@@ -1,7 +1,7 @@
 """OTLP over HTTP, in protobuf and JSON; and the collector's own health on the same port."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final, NamedTuple
 
@@ -45,10 +45,17 @@ class _Body(NamedTuple):
 class HttpReceiver:
     """The ASGI application of the OTLP HTTP port.
 
-    `trouble` tells why nothing can be stored at present; empty when all is well.
+    `trouble` tells why nothing can be stored at present; empty when all is well. `routes` are further doors of the
+    same port.
     """
 
-    def __init__(self, acceptor: Acceptor, metrics: CollectorMetrics, trouble: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        acceptor: Acceptor,
+        metrics: CollectorMetrics,
+        trouble: Callable[[], str],
+        routes: Sequence[Route] = (),
+    ) -> None:
         self._acceptor = acceptor
         self._metrics = metrics
         self._trouble = trouble
@@ -58,6 +65,7 @@ class HttpReceiver:
                 Route(_TRACES, self._export, methods=["POST"]),
                 Route("/healthz", self._health),
                 Route("/metrics", self._exposition),
+                *routes,
             ],
             exception_handlers={HTTPException: self._no_such_door},
         )

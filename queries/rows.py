@@ -1,0 +1,123 @@
+"""Storing what was computed from executions: rows for the collector's door, which is the only way to write."""
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from typing import Any, Final
+
+from queries.errors import CallError, RefusedError, UnreachableError
+
+TOKEN_VARIABLES: Final = ("TACHOGRAPH_INGEST_TOKEN", "TACHOGRAPH_INGEST_TOKENS")
+"""Where the bearer token comes from, in this order; of several, separated by commas, the first is sent."""
+
+BATCH_BYTES: Final = 4 * 1024 * 1024
+"""Rows of one request, together; the collector takes four times as much."""
+BATCH_ROWS: Final = 20_000
+ATTEMPTS_MAX: Final = 5
+"""How often a request is sent while the collector says that its store is away."""
+ANSWER_TIMEOUT_S: Final = 90
+_RETRIED: Final = (429, 502, 503, 504)
+_PAUSE_MAX_S: Final = 5
+
+
+def store_rows(url: str, table: str, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Store rows in a derived table; how many they were.
+
+    Sent in batches, each of which is stored as a whole or not at all; calling again with the same rows in the
+    same order stores each once.
+
+    Args:
+        url: The collector's OTLP HTTP port, `http://127.0.0.1:4318`.
+        table: `replays`, `replay_decisions`, …: the collector names them all when it knows no such table.
+        rows: Column to value. Instants are datetimes with a time zone, or text that ClickHouse reads.
+
+    Raises:
+        CallError: the collector does not take these rows, or a value has no form in JSON.
+        RefusedError: it refuses the token, or could not store them.
+        UnreachableError: no collector answers at the URL.
+    """
+    stored = 0
+    for batch in _batches(rows):
+        stored += _send(f"{url.rstrip('/')}/v1/rows/{table}", batch)
+    return stored
+
+
+def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterable[bytes]:
+    batch: list[bytes] = []
+    size = 0
+    for row in rows:
+        line = _line(row)
+        if batch and (size + len(line) > BATCH_BYTES or len(batch) == BATCH_ROWS):
+            yield b"\n".join(batch)
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    if batch:
+        yield b"\n".join(batch)
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(row, default=_written, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as wrong:
+        raise CallError(f"a row cannot be written as JSON: {wrong}") from wrong
+
+
+def _written(value: Any) -> Any:
+    """The JSON of what json itself does not know: instants, and numbers of numpy and pandas."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise TypeError(f"{value.isoformat()} has no time zone")
+    if isinstance(value, date):
+        return value.isoformat()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _send(url: str, lines: bytes) -> int:
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        try:
+            with urllib.request.urlopen(_request(url, lines), timeout=ANSWER_TIMEOUT_S) as answer:  # noqa: S310
+                return int(json.load(answer)["stored"])
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                if refusal.code not in _RETRIED or attempt == ATTEMPTS_MAX:
+                    raise _error(url, refusal) from refusal
+                pause = refusal.headers.get("Retry-After", "")
+            time.sleep(min(int(pause) if pause.isdecimal() else 1, _PAUSE_MAX_S))
+        except (OSError, ValueError, KeyError) as wrong:
+            raise UnreachableError(
+                f"no collector answers at {url} ({getattr(wrong, 'reason', wrong)}): start one with `tachograph collect`"
+            ) from wrong
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _request(url: str, lines: bytes) -> urllib.request.Request:
+    if not url.startswith(("http://", "https://")):
+        raise CallError(f"{url} is no URL of a collector: it looks like http://127.0.0.1:4318")
+    headers = {"Content-Type": "application/x-ndjson"}
+    if token := _token():
+        headers["Authorization"] = f"Bearer {token}"
+    return urllib.request.Request(url, data=lines, headers=headers)  # noqa: S310 -- http or https, see above
+
+
+def _token() -> str:
+    """The first token set."""
+    given = next((os.environ[name] for name in TOKEN_VARIABLES if os.environ.get(name)), "")
+    return given.split(",")[0].strip()
+
+
+def _error(url: str, refusal: urllib.error.HTTPError) -> CallError | RefusedError:
+    try:
+        said = str(json.loads(refusal.read(65536))["error"])
+    except (ValueError, KeyError, TypeError):
+        said = str(refusal.reason)
+    if refusal.code in (400, 404, 413):
+        return CallError(f"the collector does not take the rows ({refusal.code}): {said}")
+    if refusal.code in (401, 403):
+        return RefusedError(f"the collector refuses the token ({refusal.code}): set {TOKEN_VARIABLES[0]}")
+    return RefusedError(f"the collector at {url} did not store the rows ({refusal.code}): {said}")
