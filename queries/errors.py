@@ -4,7 +4,9 @@ QueriesError               1  root
 ├── HeadError              1  a .sql file whose head cannot be read: file and line
 ├── CallError              2  a wrong call
 │   ├── UnknownQueryError  2
-│   └── ParameterError     2
+│   ├── ParameterError     2
+│   ├── UnknownCellError   2
+│   └── AmbiguousCellError 2
 ├── UnreachableError       3  no ClickHouse answers at the URL
 └── RefusedError           4  ClickHouse answered with an error: its code and name are kept
 
@@ -36,6 +38,14 @@ class UnknownQueryError(CallError):
 
 class ParameterError(CallError):
     """A parameter is unknown, or its value does not fit its type."""
+
+
+class UnknownCellError(CallError):
+    """Nothing is stored of that cell."""
+
+
+class AmbiguousCellError(CallError):
+    """Several engines have a cell of that name."""
 
 
 class UnreachableError(QueriesError):

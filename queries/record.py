@@ -1,0 +1,124 @@
+"""Stored rows as the records they came from: the executions of a cell, with what the same engine did before."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from engine_hooks.contract.execution import EngineResource, GraphExecution
+from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind, Purpose
+from queries.errors import AmbiguousCellError, CallError, UnknownCellError
+from queries.runner import run
+
+if TYPE_CHECKING:
+    import pyarrow
+
+EXECUTIONS_MAX: Final = 200_000
+"""Executions read at most, of a cell and of what came before it: some 800 MB as records."""
+HISTORY_S: Final = 120.0
+"""How far back an engine is read by default: estimates expire after 30 s, so no model looks back much further."""
+
+
+class CellExecutions(NamedTuple):
+    """One cell of one engine, in the order of submission."""
+
+    engine: EngineResource
+    cell: str
+    executions: tuple[GraphExecution, ...]
+    """Of the cell, at least one."""
+    before: tuple[GraphExecution, ...] = ()
+    """What is stored of the same engine before the cell's first submission, up to the history asked for."""
+
+
+def executions_of(url: str, service_instance_id: str, cell: str, history_s: float = HISTORY_S) -> CellExecutions:
+    """The executions of a cell, and those of the same engine in `history_s` seconds before it.
+
+    Args:
+        url: ClickHouse.
+        service_instance_id: The engine; '' where only one has a cell of that name.
+        cell: As `cells` names it: the benchmark's `cell_id`, or the start of a 30 s window in Unix seconds.
+        history_s: How far back to read; 0 reads the cell alone.
+
+    Raises:
+        UnknownCellError: no execution of that cell is stored.
+        AmbiguousCellError: several engines have one, and none was named.
+        CallError: it has more than `EXECUTIONS_MAX` executions.
+        QueriesError: as `run`.
+    """
+    if not cell:
+        raise CallError("a cell is needed: `tachograph query cells` lists them")
+    table = recorded(url, cell=cell, service_instance_id=service_instance_id)
+    engines = sorted(set(table["service_instance_id"].to_pylist()))
+    if not engines:
+        of = f" of engine {service_instance_id}" if service_instance_id else ""
+        raise UnknownCellError(f"no execution of cell {cell}{of} is stored: `tachograph query cells` lists what is")
+    if len(engines) > 1:
+        raise AmbiguousCellError(f"cell {cell} is one of {len(engines)} engines: name one, {', '.join(engines[:8])}")
+    executions = records_of(table)
+    engine = engine_of(table)
+    began = instant(executions[0].started_at)
+    before: tuple[GraphExecution, ...] = ()
+    if history_s > 0:
+        window = {"from": began - timedelta(seconds=history_s), "to": began}
+        earlier = records_of(recorded(url, service_instance_id=engine.service_instance_id, **window))
+        before = tuple(one for one in earlier if one.started_at < executions[0].started_at)
+    return CellExecutions(engine, cell, executions, before)
+
+
+def recorded(url: str, **values: object) -> "pyarrow.Table":
+    """The rows of query `record`, all of them.
+
+    Raises:
+        CallError: there are more than `EXECUTIONS_MAX`.
+    """
+    table = run("record", url, "arrow", limit=EXECUTIONS_MAX + 1, **values)
+    if table.num_rows > EXECUTIONS_MAX:
+        raise CallError(f"more than {EXECUTIONS_MAX} executions at once: ask for a shorter cell or history")
+    return table
+
+
+def records_of(table: "pyarrow.Table") -> tuple[GraphExecution, ...]:
+    """Rows that have every field of `GraphExecution` as columns, as records."""
+    return tuple(
+        map(GraphExecution._make, zip(*(values_of(table, name) for name in GraphExecution._fields), strict=True))
+    )
+
+
+def engine_of(table: "pyarrow.Table") -> EngineResource:
+    """The engine of the first row."""
+    first: dict[str, Any] = table.slice(0, 1).select(list(EngineResource._fields)).to_pylist()[0]
+    attributes = dict(first["engine_attributes"] or ())
+    return EngineResource(**{**first, "gpu_ids": tuple(first["gpu_ids"]), "engine_attributes": attributes})
+
+
+def values_of(table: "pyarrow.Table", name: str) -> list[Any]:
+    """One column as a record holds it."""
+    import pyarrow  # noqa: PLC0415 (slows the start)
+
+    column = table[name]
+    if name == "started_at":
+        return list(column.cast(pyarrow.timestamp("ns", "UTC")).cast(pyarrow.int64()).to_pylist())
+    values = column.to_pylist()
+    converted = CONVERTERS.get(name)
+    return list(map(converted, values)) if converted else values
+
+
+def optional(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """An enumeration whose empty text is "not recorded"."""
+    known: dict[str, Any] = {"": None}
+    return lambda text: known[text] if text in known else known.setdefault(text, kind(text))
+
+
+CONVERTERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "graph_kind": optional(GraphKind),
+    "graph_purpose": optional(Purpose),
+    "graph_gpu_time_source": optional(GpuTimeSource),
+    "graph_completion_feedback_reason": optional(FeedbackReason),
+    "scheduler_candidate_graphs": tuple,
+    "scheduler_candidate_estimates_ns": tuple,
+    "scheduler_candidate_expected_tokens": tuple,
+}
+
+
+def instant(unix_ns: int) -> datetime:
+    """The first microsecond that is not before this moment."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=-(-unix_ns // 1000))
