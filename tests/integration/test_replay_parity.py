@@ -7,7 +7,7 @@ import pytest
 
 from engine_hooks.contract.names import Purpose
 from engine_hooks.cost_model.registry import cost_model_named
-from tests.fixtures.replaying import believed_again
+from queries.replay.exact import believed_again
 from tests.fixtures.running import Addresses, running_collector, tachograph
 from tests.fixtures.stored_rows import stored
 

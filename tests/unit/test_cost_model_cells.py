@@ -12,8 +12,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.span import execution_of
 from engine_hooks.cost_model.registry import cost_model_named
+from queries.replay.exact import believed_again
 from tests.fixtures.otlp_files import requests_in
-from tests.fixtures.replaying import believed_again
 
 CELLS = Path(__file__).parents[3] / "shared" / "cases" / "cells"
 TRUTH: list[dict[str, Any]] = json.loads((CELLS / "truth.json").read_text())["cells"] if CELLS.exists() else []

@@ -6,7 +6,7 @@ from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.cost_model.idle_gap import IdleGap
 from engine_hooks.simulator.cell import run_cell
 from engine_hooks.simulator.scenarios import scenario_named
-from tests.fixtures.replaying import believed_again
+from queries.replay.exact import believed_again
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Replay: what another cost model would have done with the recorded executions."""

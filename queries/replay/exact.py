@@ -1,0 +1,146 @@
+"""The exact form: every recorded decision taken again by another cost model, knowing what was known then.
+
+An execution was known to a later decision if and only if it was observed (its span's end) strictly
+before that one's submission (its span's start). The rounds stay those that were recorded: what the other
+choices would have led to is the closed loop's question.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.names import Purpose
+from engine_hooks.cost_model.model import CostModel, measurement_of
+from engine_hooks.scheduler.decision import best_candidate, rates_of
+
+
+class Belief(NamedTuple):
+    """What a model charges the candidates of one recorded decision."""
+
+    execution: GraphExecution
+    estimates_ns: tuple[int | None, ...]
+    """Of each candidate, in the record's order; `None`: not measured so far, as far as is stored."""
+
+
+class ReplayedDecision(NamedTuple):
+    """One recorded decision, taken again."""
+
+    graph_sequence: int
+    started_at: int
+    """Submission, in Unix nanoseconds."""
+    graph_purpose: Purpose
+    graph_name: str
+    """As recorded."""
+    scheduler_estimate_ns: int | None
+    """As recorded."""
+    replayed_graph_name: str
+    """What the model chooses; for a refresh or a probe, which no model chooses, the recorded graph."""
+    candidate_graphs: tuple[str, ...]
+    candidate_estimates_ns: tuple[int, ...]
+    """What the model charges each."""
+    candidate_expected_tokens: tuple[float, ...]
+    """As recorded: what is expected of drafts is no cost model's business."""
+    cold: bool
+    """Some candidate had not been measured in what is stored: it is charged what the record first says."""
+    agrees: bool
+    """Every charge is the recorded one, to the nanosecond."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the model would have chosen another graph."""
+        return self.replayed_graph_name != self.graph_name
+
+    @property
+    def replayed_estimate_ns(self) -> int:
+        """What the model charges the graph that it chooses."""
+        return self.candidate_estimates_ns[self.candidate_graphs.index(self.replayed_graph_name)]
+
+    @property
+    def charged_ns(self) -> int:
+        """What the model charges the graph that was executed."""
+        return self.candidate_estimates_ns[self.candidate_graphs.index(self.graph_name)]
+
+    @property
+    def margin(self) -> float | None:
+        """Expected tokens per charged time of the model's choice over those of the next best, less 1."""
+        rates = rates_of(self.candidate_expected_tokens, self.candidate_estimates_ns)
+        chosen = self.candidate_graphs.index(self.replayed_graph_name)
+        others = rates[:chosen] + rates[chosen + 1 :]
+        return rates[chosen] / max(others) - 1 if others and max(others) > 0 else None
+
+
+def observed_at(execution: GraphExecution) -> int:
+    """When the host saw that it had ended, in Unix nanoseconds."""
+    return execution.started_at + execution.duration_ns
+
+
+def believed_again(executions: Iterable[GraphExecution], model: CostModel) -> Iterator[Belief]:
+    """Each execution that was chosen from candidates, with what `model` charges them, knowing what was known then.
+
+    `executions` are one engine's, in the order of submission. The model learns on the way.
+    """
+    in_flight: deque[GraphExecution] = deque()
+    submitted_before = 0
+    for execution in executions:
+        # The host planned once it had submitted the round before, and knew what it had observed by then.
+        decided_at = submitted_before
+        while in_flight and observed_at(in_flight[0]) < execution.started_at:
+            done = in_flight.popleft()
+            decided_at = max(decided_at, observed_at(done))
+            model.record(measurement_of(done, observed_at(done)))
+        if execution.scheduler_candidate_graphs:
+            believed = [model.estimate(graph, decided_at) for graph in execution.scheduler_candidate_graphs]
+            yield Belief(execution, tuple(estimate and estimate.total_ns for estimate in believed))
+        in_flight.append(execution)
+        submitted_before = execution.started_at
+
+
+def decisions_again(executions: Iterable[GraphExecution], model: CostModel, from_ns: int) -> Iterator[ReplayedDecision]:
+    """The decisions submitted from `from_ns` on, taken again; the executions before only teach the model.
+
+    A candidate that the model has not measured yet is charged what the record says at its first decision.
+    Decisions whose candidates, estimates and expected tokens do not go together are left out.
+    """
+    first_ns: dict[str, int] = {}
+    for execution, estimates_ns in believed_again(executions, model):
+        graphs, recorded_ns = execution.scheduler_candidate_graphs, execution.scheduler_candidate_estimates_ns
+        if not can_be_taken_again(execution):
+            continue
+        for graph, recorded in zip(graphs, recorded_ns, strict=True):
+            first_ns.setdefault(graph, recorded)
+        if execution.started_at >= from_ns:
+            charged_ns = tuple(
+                first_ns[graph] if estimate is None else estimate
+                for graph, estimate in zip(graphs, estimates_ns, strict=True)
+            )
+            yield taken_again(execution, charged_ns, cold=None in estimates_ns)
+
+
+def can_be_taken_again(execution: GraphExecution) -> bool:
+    """Whether the record says of every candidate what it was charged and what was expected of it."""
+    graphs = execution.scheduler_candidate_graphs
+    return (
+        execution.graph_name in graphs
+        and len(graphs) == len(execution.scheduler_candidate_estimates_ns)
+        and len(graphs) == len(execution.scheduler_candidate_expected_tokens)
+    )
+
+
+def taken_again(execution: GraphExecution, charged_ns: tuple[int, ...], *, cold: bool) -> ReplayedDecision:
+    """The decision of an execution under other charges, by the scheduler's own rule."""
+    expected, graphs = execution.scheduler_candidate_expected_tokens, execution.scheduler_candidate_graphs
+    ordinary = execution.graph_purpose == Purpose.ORDINARY
+    return ReplayedDecision(
+        execution.graph_sequence,
+        execution.started_at,
+        execution.graph_purpose,
+        execution.graph_name,
+        execution.scheduler_estimate_ns,
+        graphs[best_candidate(expected, charged_ns)] if ordinary else execution.graph_name,
+        graphs,
+        charged_ns,
+        expected,
+        cold,
+        charged_ns == execution.scheduler_candidate_estimates_ns,
+    )
