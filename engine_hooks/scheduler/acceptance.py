@@ -20,7 +20,7 @@ class AcceptanceEstimator:
     def __init__(
         self,
         *,
-        prior: float = 0.6,
+        prior: float | Sequence[float] = 0.6,
         memory_trials: int = 1000,
         update_rounds: int = 4,
         depth_max: int = DRAFTS_PER_LANE_MAX,
@@ -28,7 +28,7 @@ class AcceptanceEstimator:
         """Start from `prior`, before anything was measured.
 
         Args:
-            prior: Acceptance of a draft at every depth.
+            prior: Acceptance of a draft at every depth, or at each from the first on.
             memory_trials: Trials of one depth that are remembered.
             update_rounds: Speculative rounds that are taken in together.
             depth_max: Drafts of a lane in one round, at most.
@@ -36,15 +36,16 @@ class AcceptanceEstimator:
         Raises:
             SchedulerError: one of them is out of range.
         """
-        if not 0 <= prior <= 1:
-            raise SchedulerError(f"the prior acceptance must lie between 0 and 1, not {prior}")
+        by_depth = [prior] * depth_max if isinstance(prior, int | float) else list(prior)
+        if len(by_depth) != depth_max or not all(0 <= rate <= 1 for rate in by_depth):
+            raise SchedulerError(f"the prior acceptance must lie between 0 and 1 at each depth, not {prior}")
         if memory_trials < 1 or update_rounds < 1:
             raise SchedulerError(
                 f"memory_trials and update_rounds must be at least 1, not {memory_trials} and {update_rounds}"
             )
         self.memory_trials = memory_trials
         self.update_rounds = update_rounds
-        self.by_depth = [prior] * depth_max
+        self.by_depth = by_depth
         self.revision = 0
         """Grows whenever an estimate has changed."""
         self._rounds: list[tuple[Sequence[int], Sequence[int]]] = []

@@ -27,8 +27,8 @@ class SchedulerSettings:
 
     0: none. Only graphs that the cost model has measured, or was restored with, are chosen.
     """
-    acceptance_prior: float = 0.6
-    """Acceptance of a draft believed before any was verified."""
+    acceptance_prior: float | tuple[float, ...] = 0.6
+    """Acceptance of a draft believed before any was verified: at every depth, or at each from the first on."""
     acceptance_memory_trials: int = 1000
     """Trials of one depth that the acceptance estimate remembers."""
     acceptance_update_rounds: int = 4

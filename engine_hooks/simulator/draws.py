@@ -30,7 +30,7 @@ class Draws:
         self.gpu_speed = engine.gpu_speed * (1 + engine.gpu_speed_sd * cell.standard_normal())
         cell_offset = engine.cell_acceptance_sd * cell.standard_normal()
         lane_offsets = engine.lane_acceptance_sd * cell.standard_normal(engine.lanes)
-        self.outcomes = DraftOutcomes(drafts, engine.lanes, cell_offset + lane_offsets)
+        self.outcomes = DraftOutcomes(drafts, engine.lanes, cell_offset + lane_offsets, engine.acceptance_by_depth)
         self.gpu_noise = in_blocks(lambda: 1 + engine.gpu_noise * gpu.standard_normal(BLOCK))
         self.planning_ns = in_blocks(lambda: engine.planning_ns * planning.lognormal(0, engine.planning_sigma, BLOCK))
         self.slow_planning = in_blocks(lambda: slow.lognormal(0, engine.slow_planning_sigma, BLOCK))
@@ -50,10 +50,13 @@ def in_blocks(draw: Callable[[], Floats]) -> Callable[[], float]:
 class DraftOutcomes:
     """Accepted drafts, round after round: in each lane the leading run of successes at that lane's rate."""
 
-    def __init__(self, generator: np.random.Generator, lanes: int, offsets: Floats) -> None:
+    def __init__(
+        self, generator: np.random.Generator, lanes: int, offsets: Floats, by_depth: tuple[float, ...] = ()
+    ) -> None:
         self._generator = generator
         self._lanes = lanes
         self._offsets = offsets
+        self._by_depth = np.asarray(by_depth)
         self._acceptance = 0.0
         self._row = BLOCK
         self._log_luck: Floats = np.empty((0, lanes))
@@ -79,9 +82,17 @@ class DraftOutcomes:
         return table[row]
 
     def _update_runs(self) -> None:
-        rates = np.clip(self._acceptance + self._offsets, 1e-9, 1 - 1e-9)
-        self._runs = np.floor(self._log_luck / np.log(rates))
+        self._runs = self._runs_by_depth() if len(self._by_depth) else self._runs_at_one_rate()
         self._tables.clear()
+
+    def _runs_at_one_rate(self) -> Any:
+        rates = np.clip(self._acceptance + self._offsets, 1e-9, 1 - 1e-9)
+        return np.floor(self._log_luck / np.log(rates))
+
+    def _runs_by_depth(self) -> Any:
+        """A lane's run is as long as the chance of reaching a depth is at least its luck."""
+        rates = np.clip(self._acceptance * self._by_depth[:, None] + self._offsets, 1e-9, 1 - 1e-9)
+        return sum((self._log_luck <= reached).astype(int) for reached in np.cumsum(np.log(rates), axis=0))
 
     def _table(self, drafts: Drafts) -> list[Outcome]:
         """Outcomes of every round of the block, should it have these drafts."""

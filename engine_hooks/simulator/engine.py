@@ -268,8 +268,8 @@ def graph_gpu_ns_under(engine: Engine, conditions: Conditions, gpu_speed: float)
 
 
 def slow_planning_ns(conditions: Conditions, gpu_ns: dict[Graph, float]) -> dict[Graph, float]:
-    """How long the host plans each graph where these conditions slow it down."""
-    return {
+    """How long the host plans each graph where these conditions say so."""
+    slow_ns = {
         graph: conditions.host_planning_ns or conditions.host_factor * ns
         for graph, ns in gpu_ns.items()
         if (conditions.host_planning_ns or conditions.host_factor)
@@ -277,3 +277,5 @@ def slow_planning_ns(conditions: Conditions, gpu_ns: dict[Graph, float]) -> dict
         and (graph.verification_budget or conditions.host_rounds == Rounds.ALL)
         and (not conditions.host_graphs or graph.name in conditions.host_graphs)
     }
+    own_ns = conditions.graph_planning_ns
+    return slow_ns | {graph: float(own_ns[graph.name]) for graph in gpu_ns if graph.name in own_ns}

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from engine_hooks.contract.names import GraphKind
-from engine_hooks.scheduler.graphs import Graph
+from engine_hooks.scheduler.graphs import DRAFTS_PER_LANE_MAX, Graph
 from engine_hooks.scheduler.scheduler import SchedulerSettings
 from engine_hooks.simulator.errors import SimulatorError
 
@@ -55,6 +55,8 @@ class Engine:
     prefill_graph: str = "prefill-2048"
     lane_acceptance_sd: float = 0.05
     cell_acceptance_sd: float = 0.004
+    acceptance_by_depth: tuple[float, ...] = ()
+    """Factor on acceptance at each depth, from the first draft of a lane on. Empty: the same at every depth."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class Conditions:
     """Planning takes this long. 0: as the engine's parameters say."""
     host_rounds: Rounds = Rounds.SPECULATIVE
     """Which rounds the slow host plans slowly."""
+    graph_planning_ns: Mapping[str, int] = field(default_factory=dict)
+    """Planning of single graphs takes this long, by name, whatever is said above."""
     grammar_lanes: int = 0
     """With any, every decoding round needs completion feedback."""
     prefill_rate_hz: float = 0.0
@@ -130,6 +134,10 @@ class Scenario:
             raise SimulatorError(f"scenario {self.name}: phases must start at 0 and follow one another, not {starts}")
         if any(bursts.delays < 1 or bursts.every_ns < 1 for bursts in self.bursts):
             raise SimulatorError(f"scenario {self.name}: bursts need at least one delay and some time between them")
+        if len(self.engine.acceptance_by_depth) not in (0, DRAFTS_PER_LANE_MAX):
+            raise SimulatorError(
+                f"scenario {self.name}: acceptance_by_depth needs {DRAFTS_PER_LANE_MAX} factors, one a depth, or none"
+            )
         if self.duration_ns <= 0:
             raise SimulatorError(f"scenario {self.name}: the duration must be above 0, not {self.duration_ns} ns")
 
