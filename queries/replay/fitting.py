@@ -1,0 +1,218 @@
+"""A cell's own distributions, as a scenario that the simulator can run: what the closed loop is fitted to.
+
+Everything is taken from the record: device time of each graph, its noise and where it changed; the host's
+planning, notice and launch; stumbles at their times; how far drafts were accepted, by depth, and where that
+changed; prefills by tokens or by time; feedback; idle time. What the record cannot say stands in `notes`.
+"""
+
+import itertools
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.names import Purpose
+from engine_hooks.scheduler.graphs import Graph
+from engine_hooks.simulator.delays import Delay
+from engine_hooks.simulator.parameters import Conditions, Engine, Pause, Phase, Scenario
+from queries.errors import CallError
+from queries.record import CellExecutions
+from queries.replay.acceptance import Acceptance, acceptance_of
+from queries.replay.exact import can_be_taken_again, observed_at
+from queries.replay.gpu_times import GpuTimes, gpu_times_of
+from queries.replay.graphs import candidate_graphs
+from queries.replay.host import launch_ns_of, notify_ns_of
+from queries.replay.planning import CHOSEN_KINDS, Planning, planning_of
+from queries.replay.prefills import Prefills, prefills_of
+
+PREFILL_NAME: Final = "prefill"
+
+
+class Fit(NamedTuple):
+    """A cell as the simulator can run it again."""
+
+    scenario: Scenario
+    began_at: int
+    """Virtual time 0, in Unix nanoseconds: as the first decision is planned."""
+    last_submitted_ns: int
+    """The cell's last submission, on the virtual clock."""
+    stumbles: tuple[Delay, ...]
+    """On the virtual clock."""
+    believed_acceptance: tuple[float, ...]
+    """What the scheduler believed of drafts by depth as the cell began."""
+    acceptance_error: float
+    """Standard error of the tokens that a speculative round emits, over their mean."""
+    head: tuple[GraphExecution, ...]
+    """Executions of the cell before its first decision: calibrations, and what was already on its way."""
+    rounds: tuple[GraphExecution, ...]
+    """The cell's executions from its first decision on."""
+    notes: tuple[str, ...]
+
+
+class Parts(NamedTuple):
+    """What the fit is put together from."""
+
+    graphs: tuple[Graph, ...]
+    lanes: int
+    gpu: GpuTimes
+    planning: Planning
+    acceptance: Acceptance
+    prefills: Prefills
+    grammar_lanes: int
+
+
+def fitted(cell: CellExecutions) -> Fit:
+    """Fit a cell.
+
+    Raises:
+        CallError: no decision in it says what it was chosen from, so that there is nothing to take again.
+    """
+    first = next((n for n, one in enumerate(cell.executions) if can_be_taken_again(one)), None)
+    if first is None:
+        raise CallError(f"cell {cell.cell} records no candidates of any decision: there is nothing to replay")
+    head, rounds = cell.executions[:first], cell.executions[first:]
+    parts = parts_of(cell, rounds)
+    launch_ns = launch_ns_of(cell.executions)
+    # The device may still be at what was submitted before.
+    device_free_at = rounds[0].started_at + max((rounds[0].graph_gpu_start_offset_ns or 0) - launch_ns, 0)
+    began_at = device_free_at - int(parts.planning.ns_at(rounds[0].graph_name, rounds[0].graph_kind, device_free_at))
+    last_ns = rounds[-1].started_at - began_at
+    scenario = Scenario(
+        f"fitted to cell {cell.cell}",
+        engine_of(cell, parts, launch_ns),
+        phases_of(parts, began_at),
+        pauses=pauses_of(rounds, began_at),
+        duration_ns=max(last_ns, 1),
+    )
+    stumbles = tuple(delay._replace(at_ns=delay.at_ns - began_at) for delay in parts.planning.stumbles)
+    acceptance = parts.acceptance
+    return Fit(
+        scenario,
+        began_at,
+        last_ns,
+        stumbles,
+        acceptance.believed,
+        acceptance.error,
+        head,
+        rounds,
+        notes_on(rounds, parts),
+    )
+
+
+def parts_of(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> Parts:
+    """Fit each quantity by itself."""
+    chosen = [one for one in rounds if one.graph_kind in CHOSEN_KINDS]
+    lanes = int(statistics.median([one.batch_lanes or 1 for one in chosen]))
+    acceptance = acceptance_of(chosen, lanes)
+    return Parts(
+        candidate_graphs(cell, lanes, acceptance),
+        lanes,
+        gpu_times_of(rounds),
+        planning_of(rounds),
+        acceptance,
+        prefills_of(rounds),
+        1 if feedback_share(chosen) > 0.5 else 0,
+    )
+
+
+def engine_of(cell: CellExecutions, parts: Parts, launch_ns: int) -> Engine:
+    """The engine that the record shows."""
+    prefills = [one.graph_name for one in cell.executions if one.graph_kind not in CHOSEN_KINDS]
+    prefill = Counter(prefills).most_common(1)[0][0] if prefills else PREFILL_NAME
+    planning = parts.planning
+    return Engine(
+        lanes=parts.lanes,
+        graph_gpu_ns={graph: int(device_ns(cell, parts, graph.name)) for graph in parts.graphs},
+        gpu_noise=parts.gpu.noise,
+        gpu_speed_sd=0.0,
+        planning_ns=int(min(planning.kind_ns.values(), default=0)),
+        planning_sigma=planning.sigma,
+        slow_planning_sigma=planning.sigma,
+        notify_ns=notify_ns_of(cell.executions),
+        launch_ns=launch_ns,
+        request_tokens=parts.prefills.tokens_between,
+        prefill_ns=int(parts.prefills.gpu_time_ns),
+        prefill_graph=prefill,
+        lane_acceptance_sd=0.0,
+        cell_acceptance_sd=0.0,
+        acceptance_by_depth=parts.acceptance.factors,
+    )
+
+
+def device_ns(cell: CellExecutions, parts: Parts, graph: str) -> float:
+    """Device time of a graph: measured in the cell, else before it, else the least it was ever charged."""
+    if graph in parts.gpu.graph_ns:
+        return parts.gpu.graph_ns[graph]
+    before = [one.graph_gpu_time_ns for one in cell.before if one.graph_name == graph]
+    before += [one.graph_gpu_time_ns for one in cell.executions if one.graph_name == graph]
+    return statistics.median(before) if before else least_charged_ns(cell.executions, graph)
+
+
+def least_charged_ns(executions: Sequence[GraphExecution], graph: str) -> int:
+    """The least that a candidate was charged: a charge errs upwards, if it errs."""
+    return min(
+        charged_ns
+        for one in executions
+        if can_be_taken_again(one)
+        for name, charged_ns in zip(one.scheduler_candidate_graphs, one.scheduler_candidate_estimates_ns, strict=True)
+        if name == graph
+    )
+
+
+def phases_of(parts: Parts, began_at: int) -> tuple[Phase, ...]:
+    """The cell's conditions, a phase from each instant at which anything changed."""
+    steps = [
+        parts.gpu.factor,
+        *parts.gpu.graph_factor.values(),
+        *parts.planning.factor.values(),
+        parts.acceptance.rate,
+    ]
+    changes = {began_at, *(at for one in steps for at in one.from_ns[1:] if at > began_at)}
+    return tuple(Phase(at - began_at, conditions_at(parts, at)) for at in sorted(changes))
+
+
+def conditions_at(parts: Parts, at: int) -> Conditions:
+    """What held at an instant."""
+    return Conditions(
+        acceptance=parts.acceptance.rate.at(at),
+        gpu_factor=parts.gpu.factor.at(at),
+        graph_gpu_factor={name: steps.at(at) for name, steps in parts.gpu.graph_factor.items()},
+        graph_planning_ns={graph.name: int(parts.planning.ns_at(graph.name, graph.kind, at)) for graph in parts.graphs},
+        grammar_lanes=parts.grammar_lanes,
+        prefill_rate_hz=parts.prefills.rate_hz,
+    )
+
+
+def pauses_of(rounds: Sequence[GraphExecution], began_at: int) -> tuple[Pause, ...]:
+    """The stretches in which the engine had no work."""
+    pauses = []
+    for before, execution in itertools.pairwise(rounds):
+        at = observed_at(before)
+        if execution.graph_after_idle and execution.started_at > at:
+            pauses.append(Pause(max(at - began_at, 0), execution.started_at - at))
+    return tuple(pauses)
+
+
+def feedback_share(chosen: Sequence[GraphExecution]) -> float:
+    """Share of the decoding rounds whose successor had to wait for their results."""
+    return sum(one.graph_completion_feedback for one in chosen) / len(chosen)
+
+
+def notes_on(rounds: Sequence[GraphExecution], parts: Parts) -> tuple[str, ...]:
+    """What of the record the simulation cannot show, a sentence each."""
+    chosen = [one for one in rounds if one.graph_kind in CHOSEN_KINDS]
+    notes = []
+    if len(lanes := {one.batch_lanes for one in chosen}) > 1:
+        notes.append(f"the batch had {len(lanes)} sizes; all rounds are simulated with {parts.lanes} lanes")
+    if 0.02 < (share := feedback_share(chosen)) < 0.98:
+        how = "all" if parts.grammar_lanes else "none"
+        notes.append(f"{share:.0%} of the decoding rounds needed feedback; in the simulation {how} do")
+    other = sum(one.batch_tokens_emitted or 0 for one in rounds if one.graph_kind not in CHOSEN_KINDS)
+    if other:
+        notes.append(f"{other} tokens came from rounds that no scheduler chose; in the simulation these emit none")
+    if any(one.graph_purpose == Purpose.ACCEPTANCE_PROBE for one in chosen):
+        notes.append("the record has acceptance probes; the simulated scheduler makes none")
+    if all(one.graph_gpu_start_offset_ns is None for one in rounds):
+        notes.append("the record does not say when graphs started on the device; notice and launch count as nothing")
+    return tuple(notes)

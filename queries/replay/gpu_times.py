@@ -1,0 +1,46 @@
+"""How long graphs take on the device, seen from a record: each graph's mean, what changed, and the noise."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from engine_hooks.contract.execution import GraphExecution
+from queries.replay.stretches import Steps, spread_of, steps_of
+
+
+class GpuTimes(NamedTuple):
+    """Device times of a cell's graphs."""
+
+    graph_ns: Mapping[str, float]
+    """Mean of each graph, at factor 1."""
+    factor: Steps
+    """On all graphs: a clock that drifts."""
+    graph_factor: Mapping[str, Steps]
+    """On single graphs, where one changed by itself."""
+    noise: float
+    """Standard deviation over the mean."""
+
+
+def gpu_times_of(executions: Sequence[GraphExecution]) -> GpuTimes:
+    """Fit the device times of these executions, which are at least one, in the order of submission."""
+    timed = [one for one in executions if one.graph_gpu_time_ns > 0]
+    by_graph: dict[str, list[GraphExecution]] = defaultdict(list)
+    for one in timed:
+        by_graph[one.graph_name].append(one)
+    median_ns = {name: float(np.median([one.graph_gpu_time_ns for one in ones])) for name, ones in by_graph.items()}
+    logs = np.log([one.graph_gpu_time_ns / median_ns[one.graph_name] for one in timed])
+    steps = steps_of([one.started_at for one in timed], logs)
+    factor = Steps(steps.from_ns, tuple(np.exp(steps.values).tolist()))
+    graph_ns, graph_factor, rests = {}, {}, []
+    for name, ones in by_graph.items():
+        steady_ns = np.array([one.graph_gpu_time_ns / factor.at(one.started_at) for one in ones])
+        own = steps_of([one.started_at for one in ones], np.log(steady_ns / median_ns[name]))
+        own_factor = Steps(own.from_ns, tuple(np.exp(own.values).tolist()))
+        if len(own.values) > 1:
+            graph_factor[name] = own_factor
+            steady_ns /= np.array([own_factor.at(one.started_at) for one in ones])
+        graph_ns[name] = float(steady_ns.mean())
+        rests.append(steady_ns / graph_ns[name] - 1)
+    return GpuTimes(graph_ns, factor, graph_factor, spread_of(np.concatenate(rests)))

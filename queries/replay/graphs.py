@@ -1,0 +1,45 @@
+"""The graphs that a cell's scheduler chose from."""
+
+from engine_hooks.contract.names import GraphKind
+from engine_hooks.scheduler.graphs import DRAFTS_PER_LANE_MAX, Graph, drafts_under
+from queries.record import CellExecutions
+from queries.replay.acceptance import Acceptance
+from queries.replay.drafts import accepted_tokens
+from queries.replay.exact import can_be_taken_again
+from queries.replay.planning import CHOSEN_KINDS
+
+
+def candidate_graphs(cell: CellExecutions, lanes: int, acceptance: Acceptance) -> tuple[Graph, ...]:
+    """Every graph chosen from in the cell, in the record's order, which breaks ties."""
+    usable = [one for one in cell.executions if can_be_taken_again(one)]
+    names = dict.fromkeys(name for one in usable for name in one.scheduler_candidate_graphs)
+    seen = {
+        one.graph_name: Graph(one.graph_name, one.graph_kind, budget_in(one.batch_tokens_drafted, lanes))
+        for one in (*cell.before, *cell.executions)
+        if one.graph_kind in CHOSEN_KINDS and (one.batch_lanes or lanes) == lanes and one.scheduler_candidate_graphs
+    }
+    expected = {
+        name: tokens
+        for one in reversed(usable)
+        for name, tokens in zip(one.scheduler_candidate_graphs, one.scheduler_candidate_expected_tokens, strict=True)
+    }
+    return tuple(seen.get(name) or graph_expected(name, expected[name], lanes, acceptance) for name in names)
+
+
+def budget_in(drafted: int | None, lanes: int) -> int | None:
+    """The verification budget that yields so many draft tokens; `None` for plain decode."""
+    return lanes + drafted if drafted else None
+
+
+def graph_expected(name: str, expected_tokens: float, lanes: int, acceptance: Acceptance) -> Graph:
+    """A graph that was never executed, by what was expected of it when the cell began."""
+    if expected_tokens <= lanes * 1.001:
+        return Graph(name, GraphKind.PLAIN_DECODE)
+    rate, factors = acceptance.believed[0], acceptance.factors
+    budgets = range(lanes + 1, lanes * (DRAFTS_PER_LANE_MAX + 1) + 1)
+
+    def misses(budget: int) -> float:
+        drafts = drafts_under(budget, lanes)
+        return abs(lanes + accepted_tokens(drafts, lanes, rate, factors) - expected_tokens) if drafts else float("inf")
+
+    return Graph(name, GraphKind.SPECULATIVE, min(budgets, key=misses))
