@@ -1,0 +1,1 @@
+"""The story of a slow cell, as text and as a timeline."""

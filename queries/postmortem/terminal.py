@@ -1,0 +1,101 @@
+"""A story for the terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from queries.findings.findings import Kind, QueryUse
+from queries.postmortem.markdown import moment, queries_of, references
+from queries.postmortem.sql_behind import sql_behind
+from queries.postmortem.story import Chapter, Second, Story
+
+_HARMLESS = frozenset(
+    {Kind.HEALTHY, Kind.PLAIN_RIGHT, Kind.HARMLESS_DELAY, Kind.FEEDBACK_BOUND, Kind.IDLE, Kind.NO_SPECULATION}
+)
+_MIXED_ABOVE = 0.2
+"""A second is drawn mixed when plain and speculative rounds each took more than this share of it."""
+
+
+def rendered(story: Story, with_sql: bool) -> RenderableType:
+    """The whole story; `with_sql` prints each query in full, else the command that asks it."""
+    known = queries_of(story)
+    return Group(
+        _headline(story),
+        _figures(story),
+        _strip(story),
+        *(_chapter(chapter, known) for chapter in story.chapters),
+        *_behind(known, with_sql),
+    )
+
+
+def _headline(story: Story) -> Panel:
+    engine = story.engine
+    where = ", ".join(
+        filter(None, [engine.host_name, engine.service_instance_id, engine.engine_package, f"cell {story.cell}"])
+    )
+    text = Text(f"{story.headline}\n", style="bold")
+    text.append(f"{where}\n{moment(story.began_ns)} to {moment(story.ended_ns)}", style="not bold dim")
+    return Panel(text, border_style="green" if story.diagnosis.label in _HARMLESS else "red")
+
+
+def _figures(story: Story) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for figure in story.figures:
+        table.add_column(Text(figure.name, style="dim"))
+    table.add_row(*(Text(figure.value) for figure in story.figures))
+    return table
+
+
+def _strip(story: Story) -> RenderableType:
+    """One letter a second, and a mark under those in which an estimate was poisoned."""
+    line = Text("\n")
+    for second in story.strip:
+        line.append_text(_letter(second))
+    marks = [" "] * len(story.strip)
+    for at_s in story.marks_s:
+        if 0 <= at_s < len(marks):
+            marks[int(at_s)] = "▲"
+    legend = "   one letter a second: S speculative, P plain, m both, o other, · idle"
+    under = "".join(marks).rstrip()
+    line.append(legend, style="dim")
+    if under:
+        line.append(f"\n{under}", style="bold red")
+        line.append("  an estimate was poisoned here", style="dim")
+    return line
+
+
+def _letter(second: Second) -> Text:
+    if second.plain > _MIXED_ABOVE and second.speculative > _MIXED_ABOVE:
+        return Text("m", style="yellow")
+    most = max(second)
+    if most < 0.05:
+        return Text("·", style="dim")
+    if most == second.plain:
+        return Text("P", style="bold orange3")
+    return Text("S", style="blue") if most == second.speculative else Text("o", style="dim")
+
+
+def _chapter(chapter: Chapter, known: Sequence[QueryUse]) -> RenderableType:
+    lines = Table.grid(padding=(0, 1))
+    lines.add_column()
+    lines.add_column(overflow="fold")
+    for sentence in chapter.sentences:
+        text = Text(sentence.text)
+        text.append(f" {references(sentence.queries, list(known))}", style="cyan")
+        lines.add_row("•", text)
+    return Group(Text(f"\n{chapter.title}", style="bold"), lines)
+
+
+def _behind(known: Sequence[QueryUse], with_sql: bool) -> Iterator[RenderableType]:
+    if known:
+        yield Text("\nThe SQL behind it" + ("" if with_sql else " (--sql prints it)"), style="bold")
+    for number, use in enumerate(known, 1):
+        behind = sql_behind(use)
+        yield Text(f"[{number}] {behind.command}", style="cyan")
+        if with_sql:
+            values = "".join(f"-- param_{name} = {value}\n" for name, value in behind.values.items())
+            yield Syntax(values + behind.sql.rstrip(), "sql", background_color="default", word_wrap=True)
