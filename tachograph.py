@@ -29,7 +29,7 @@ try:
     from pydantic_settings import BaseSettings, SettingsConfigDict
     from rich.console import Console
 
-    from collector.commands import collect
+    from collector.commands.collect import collect
     from collector.errors import CollectorError
     from collector.ports import bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
@@ -63,11 +63,21 @@ class Settings(BaseSettings):
     data_dir: Path = Field(user_data_path("tachograph"), description="Where the embedded store and the logs lie.")
     listen_address: str = Field("127.0.0.1", description="Address that every door listens on.")
     otlp_grpc_port: int = Field(4317, ge=1, le=65535, description="OTLP over gRPC.")
-    otlp_http_port: int = Field(4318, ge=1, le=65535, description="OTLP over HTTP, /healthz and /metrics.")
+    otlp_http_port: int = Field(4318, ge=1, le=65535, description="OTLP over HTTP, /healthz, /readyz and /metrics.")
     clickhouse_port: int = Field(8123, ge=1, le=65535, description="The embedded ClickHouse over HTTP, read-only.")
     dashboard_port: int = Field(8501, ge=1, le=65535, description="The dashboards.")
     clickhouse_url: str = Field(
         "", description="A ClickHouse server, http://user:password@host:8123/database; empty is the embedded one."
+    )
+    spool_bytes_max: int = Field(
+        10 * 1024**3,
+        ge=0,
+        description="Bytes of requests that may wait for ClickHouse; beyond, senders are told to come back. 0: no bound.",
+    )
+    disk_free_bytes_min: int = Field(
+        1024**3,
+        ge=0,
+        description="Bytes of the data directory's disk that accepted requests leave free. 0: none.",
     )
     otlp_endpoint: str = Field(
         "",
@@ -186,7 +196,7 @@ def parts_of(settings: Settings) -> list[Part]:
     here = settings.reachable_address
     engine = ["simulate", "live", "--otlp-endpoint", settings.for_readers().otlp_endpoint]
     return [
-        Part("collector", ["collect"], f"http://{host_and_port(here, settings.otlp_http_port)}/healthz"),
+        Part("collector", ["collect"], f"http://{host_and_port(here, settings.otlp_http_port)}/readyz"),
         Part("dashboards", ["dashboard"], f"http://{host_and_port(here, settings.dashboard_port)}/_stcore/health"),
         Part("engine-fooled", [*engine, "--cost-model", "exposed_mean", "--host", "demo-fooled"]),
         Part("engine-corrected", [*engine, "--cost-model", "drained_share", "--host", "demo-corrected"]),

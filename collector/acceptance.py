@@ -32,6 +32,19 @@ class Outcome(NamedTuple):
     """These bytes came before. What became of them then is told again; nothing was stored now."""
 
 
+class ReceivedRequest(NamedTuple):
+    """One request, as it came."""
+
+    request_id: str
+    """Its identity: the hash of its bytes."""
+    request: bytes
+    received_unix_ms: int
+    door: str = ""
+    """Which door it came in by: `grpc`, `http`."""
+    spans: int = 0
+    """How many spans it holds."""
+
+
 class AcceptanceError(CollectorError):
     """A request that is not stored. The text says why, in one line."""
 
@@ -49,25 +62,26 @@ class TryAgainLaterError(AcceptanceError):
 
 
 class QueueFullError(TryAgainLaterError):
-    """Requests arrive faster than they are stored."""
+    """There is no room for the request: in memory, in the spool, or on its disk."""
 
 
 class StoreUnavailableError(TryAgainLaterError):
-    """ClickHouse does not answer, or fails."""
+    """Nothing can be kept at present, for another reason than want of room."""
 
 
 class Acceptor(Protocol):
     """Takes requests of any door, from any thread."""
 
-    def accept(self, request: bytes) -> "Future[Outcome]":
-        """Take one `ExportTraceServiceRequest`, in protobuf.
+    def accept(self, request: bytes, door: str) -> "Future[Outcome]":
+        """Take one `ExportTraceServiceRequest`, in protobuf, that came in by a door (`grpc`, `http`).
 
-        The future resolves once its executions are stored for good, so an acknowledgement may
-        be sent then, and not before. It fails with `MalformedRequestError` or `StoreUnavailableError`.
-        An empty request is a success with nothing stored.
+        The future resolves once the request is on disk and it is known what becomes of its spans, so an
+        acknowledgement may be sent then, and not before. It fails with `MalformedRequestError`,
+        `QueueFullError` or `StoreUnavailableError`. An empty request is a success with nothing stored.
 
         Raises:
             MalformedRequestError: these bytes are no such request.
             QueueFullError: no room for it now.
+            StoreUnavailableError: the collector is stopping.
         """
         ...

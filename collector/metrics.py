@@ -29,6 +29,9 @@ class CollectorMetrics:
             "executions_clock_trouble", "Graph executions stored though their times contradict each other."
         )
         self.duplicates = self._counter("duplicate_requests", "Requests that came again and were stored once.")
+        self.turned_away = self._counter(
+            "requests_turned_away", "Requests that there was no room for; their senders were told to come back.", "reason"
+        )
         self.insert_failures = self._counter("insert_failures", "Failed attempts to insert a batch, by error.", "error")
         self.insert_duration = Histogram(
             "tachograph_insert_duration_seconds",

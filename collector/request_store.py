@@ -3,15 +3,15 @@
 One insert stores executions and outcomes together. ClickHouse decodes; see `schema/040_decode_otlp.sql`.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.httpclient import HttpClient
 
-from collector.acceptance import Outcome
+from collector.acceptance import Outcome, ReceivedRequest
 from collector.decoding.wire import REQUEST_SCHEMA, marked
+from collector.spool.records import token_of
 
 _OUTCOMES: Final = """
 SELECT request_id, sum(stored), sumMap(refused), sum(other_spans), sum(deduplicated), sum(clock_trouble)
@@ -31,14 +31,6 @@ _INSERT_SETTINGS: Final[Mapping[str, Any]] = {
     "input_format_parallel_parsing": 0,
     "max_insert_block_size": 1_000_000,
 }
-
-
-class ReceivedRequest(NamedTuple):
-    """One request, as it came."""
-
-    request_id: str
-    request: bytes
-    received_unix_ms: int
 
 
 class RequestStore:
@@ -64,14 +56,20 @@ class RequestStore:
             for request_id, stored, refused, other_spans, deduplicated, clock_trouble in rows
         }
 
-    def insert(self, batch: list[ReceivedRequest]) -> None:
-        """Store a batch of distinct requests. Again after a failure, it is stored once, if it is the same batch."""
-        token = hashlib.blake2b("".join(one.request_id for one in batch).encode(), digest_size=16).hexdigest()
+    def insert(self, batch: list[ReceivedRequest], token: str = "") -> None:
+        """Store a batch of distinct requests. Again after a failure, with the same token, it is stored once.
+
+        The token must be a hash of the content: of another batch with the same token, nothing is stored. Without
+        one it is made here.
+        """
         self._client.raw_insert(
             "otlp_requests",
             insert_block=b"".join(marked(one.request, one.request_id, one.received_unix_ms) for one in batch),
             fmt="Protobuf",
-            settings={**self._settings, "insert_deduplication_token": token},
+            settings={
+                **self._settings,
+                "insert_deduplication_token": token or token_of(one.request_id for one in batch),
+            },
         )
 
 

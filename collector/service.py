@@ -9,18 +9,25 @@ from urllib.parse import urlsplit
 
 import structlog
 from clickhouse_connect.driver.client import Client
+from starlette.routing import Route
 
-from collector.clickhouse import DATABASE, connect, connection_string, open_store, without_password
+from collector.clickhouse import DATABASE, connect, connection_string, open_store, split_url, without_password
 from collector.derived_rows import DerivedRows
+from collector.health import Health
 from collector.http_server import HttpServer
 from collector.metrics import CollectorMetrics
 from collector.migrations import apply_schema
+from collector.opening import StoreOpening
 from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.derived_rows import RowsReceiver
+from collector.receivers.health import HealthReceiver
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
-from collector.request_store import RequestStore
+from collector.spool.database import spool_file
+from collector.spool.records import SpoolLimits
+from collector.spool.spool import Spool
 from collector.sql_endpoint.server import serving_sql
+from collector.store_client import StoreClient
 from collector.writer import Writer, WriterLimits
 
 log = structlog.get_logger(__name__)
@@ -34,7 +41,7 @@ class CollectorSettings(NamedTuple):
     """Where a collector listens and where it keeps things. Port 0 is any free one."""
 
     data_dir: Path
-    """Directory of the embedded store; not touched when `clickhouse_url` is given."""
+    """Directory of the spool, and of the embedded store, unless `clickhouse_url` is given."""
     clickhouse_url: str = ""
     """A ClickHouse server, `http://user:password@host:8123/database`; empty is the embedded one."""
     listen_address: str = "127.0.0.1"
@@ -42,6 +49,10 @@ class CollectorSettings(NamedTuple):
     otlp_http_port: int = 0
     clickhouse_port: int = 0
     """Port of the read-only SQL endpoint; not used when `clickhouse_url` is given."""
+    spool_bytes_max: int = SpoolLimits().bytes_max
+    """Bytes of requests in the spool beyond which requests are turned away; 0 is no bound."""
+    disk_free_bytes_min: int = SpoolLimits().free_bytes_min
+    """Bytes of the spool's disk that are left free; 0 is the disk to its last byte."""
 
 
 class Collector:
@@ -50,6 +61,7 @@ class Collector:
     def __init__(self, settings: CollectorSettings, limits: WriterLimits | None = None) -> None:
         self.settings = settings
         self.metrics = CollectorMetrics()
+        self.health = Health()
         self.otlp_grpc_port = settings.otlp_grpc_port
         """After `start`, the port that was bound; so are the other two."""
         self.otlp_http_port = settings.otlp_http_port
@@ -62,8 +74,10 @@ class Collector:
 
         Raises:
             PortTakenError: a port cannot be had; nothing has been started.
-            StoreError: the store cannot be opened or reached.
-            SchemaError: its schema cannot be brought up to date.
+            StoreError: the embedded store cannot be opened, or the URL of a server is none. A server that is away
+                is waited for.
+            SchemaError: the embedded store's schema cannot be brought up to date.
+            SpoolError: the spool cannot be opened.
         """
         with ExitStack() as starting:
             self._start(starting)
@@ -91,26 +105,50 @@ class Collector:
             "otlp_grpc": f"http://{host_and_port(host, self.otlp_grpc_port)}",
             "otlp_http": f"{http}/v1/traces",
             "health": f"{http}/healthz",
+            "readiness": f"{http}/readyz",
             "metrics": f"{http}/metrics",
             "clickhouse": without_password(self.settings.clickhouse_url) or sql,
         }
 
     def _start(self, starting: ExitStack) -> None:
         http = starting.enter_context(self._take_ports())
-        client = starting.enter_context(self._open())
-        apply_schema(client)
-        writer = Writer(RequestStore(client), self.metrics, self._limits)
-        writer.start()
-        starting.callback(writer.stop)
+        writer = self._start_writer(starting)
         self._start_grpc(starting, writer)
         self.otlp_http_port = port_of(http)
-        rows = DerivedRows(self._open)
-        starting.callback(rows.close)
-        routes = RowsReceiver(rows, self.metrics).routes
-        receiver = HttpReceiver(writer, self.metrics, writer.trouble, routes)
+        self.health.watch("writer", writer.trouble)
+        receiver = HttpReceiver(writer, self.metrics, self._further_doors(starting))
         self._serve(starting, HttpServer(receiver.app, http, "otlp-http"))
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
+
+    def _start_writer(self, starting: ExitStack) -> Writer:
+        """The spool, and what moves it into the store. A server need not be there yet; the embedded store must."""
+        settings = self.settings
+        if settings.clickhouse_url:
+            split_url(settings.clickhouse_url)
+        else:
+            # Stays open, so that the engine does while others open and close their clients of it.
+            apply_schema(starting.enter_context(self._open()))
+        limits = SpoolLimits(settings.spool_bytes_max, settings.disk_free_bytes_min)
+        spool = Spool(spool_file(settings.data_dir), limits)
+        starting.callback(spool.close)
+        opening = StoreOpening(self._open)
+        starting.callback(opening.close)
+        writer = Writer(spool, opening, self.metrics, self._limits)
+        writer.start()
+        starting.callback(writer.stop)
+        return writer
+
+    def _further_doors(self, starting: ExitStack) -> list[Route]:
+        """What else the HTTP port answers: rows computed from executions, health and metrics."""
+        own, rows = StoreClient(self._open), StoreClient(self._open)
+        starting.callback(own.close)
+        starting.callback(rows.close)
+        self.health.watch("clickhouse", own.trouble)
+        return [
+            *RowsReceiver(DerivedRows(rows), self.metrics).routes,
+            *HealthReceiver(self.health, self.metrics).routes,
+        ]
 
     def _take_ports(self) -> socket.socket:
         """Try all ports; the HTTP door's stays open. The other two are opened by libraries, which bind themselves."""

@@ -1,234 +1,171 @@
-"""Group commit: one thread takes all requests that wait and stores them with one insert.
+"""The `Acceptor` behind the doors: on disk first, then in ClickHouse.
 
-An acknowledgement means stored. A request seen before, in this batch or in the past days, is
-answered with what became of it then.
+One thread puts all requests that wait into the spool with one commit; another moves them from there into ClickHouse;
+a third answers senders for whom that takes too long.
 """
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
 
 import structlog
-import tenacity
-from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.acceptance import AcceptanceError, MalformedRequestError, Outcome, QueueFullError, StoreUnavailableError
+from collector.acceptance import AcceptanceError, Outcome, QueueFullError, ReceivedRequest, StoreUnavailableError
 from collector.clickhouse import first_line
 from collector.decoding.wire import request_id_of, spans_of
 from collector.metrics import CollectorMetrics
-from collector.request_store import ReceivedRequest
+from collector.spool.answers import Answers, Waiting
+from collector.spool.database import DiskFullError
+from collector.spool.drain import Drain, DrainLimits, Store
+from collector.spool.records import Kept
+from collector.spool.spool import REQUEST_OVERHEAD_BYTES, Spool
 
-T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
-_UNREADABLE: Final = frozenset(
-    {"PROTOBUF_BAD_CAST", "UNKNOWN_PROTOBUF_FORMAT", "INCORRECT_DATA", "CANNOT_PARSE_PROTOBUF"}
-)
-"""ClickHouse's errors on bytes that upb takes for OTLP and ClickHouse does not: a fault of a request, not of the store."""
-
-_REQUEST_OVERHEAD_BYTES: Final = 1024
-"""What a waiting request takes beside its bytes, so that many tiny ones have a bound as well."""
-
-
-class Store(Protocol):
-    """Where requests are kept: `RequestStore`, which says what the methods promise."""
-
-    def outcomes(self, request_ids: Iterable[str]) -> dict[str, Outcome]: ...
-
-    def insert(self, batch: list[ReceivedRequest]) -> None: ...
+_FULL_RETRY_AFTER_S: Final = 5
+"""When to ask again for room on disk: it comes as fast as ClickHouse takes what waits."""
+_WHY_FULL: Final = {
+    "memory": "requests arrive faster than they can be written to disk",
+    "spool_bytes": "the spool holds as many bytes as it may (TACHOGRAPH_SPOOL_BYTES_MAX)",
+    "disk_free": "the disk of the spool has less free than is to be kept (TACHOGRAPH_DISK_FREE_BYTES_MIN)",
+    "disk_full": "the disk of the spool is full",
+}
 
 
 class WriterLimits(NamedTuple):
     """Bounds of the writer."""
 
     queue_bytes: int = 64 * 1024 * 1024
-    """Requests that wait, together. Beyond it, requests are turned away."""
-    batch_bytes: int = 16 * 1024 * 1024
-    """Requests of one insert, together; one larger request makes a batch of its own."""
-    commit_interval_s: float = 0.1
-    """From the start of an insert to the start of the next, so that few parts are made. A full batch does not wait."""
-    retry_for_s: float = 3.0
-    """How long a failing insert is tried again before its senders are told to come back. 0 is one attempt."""
-
-
-@dataclass
-class _Waiting:
-    """A request, and everyone who waits for its outcome."""
-
-    received: ReceivedRequest
-    answers: "list[Future[Outcome]]" = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return len(self.received.request) + _REQUEST_OVERHEAD_BYTES
+    """Requests in memory that are not answered, together. Beyond it, requests are turned away."""
+    drain: DrainLimits = DrainLimits()
+    stop_s: float = 5.0
+    """How long a stop goes on storing what waits."""
 
 
 class Writer:
-    """An `Acceptor` that stores at once. One thread; `start` it once, `stop` it once."""
+    """An `Acceptor`. `start` it once, `stop` it once; the spool is the caller's to close."""
 
     def __init__(
         self,
-        store: Store,
+        spool: Spool,
+        open_store: Callable[[], Store],
         metrics: CollectorMetrics,
         limits: WriterLimits | None = None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._store = store
+        self.spool = spool
         self._metrics = metrics
         self._limits = limits or WriterLimits()
         self._now_ns = now_ns
-        self._queue: deque[_Waiting] = deque()
-        self._queue_bytes = 0
+        self._queue: deque[Waiting] = deque()
+        self._held_bytes = 0
         self._changed = threading.Condition()
-        self._stopping = threading.Event()
-        self._trouble = ""
-        self._thread = threading.Thread(target=self._run, name="tachograph-writer", daemon=True)
+        self._stopping = False
+        self._keeping = True
+        self._answers = Answers()
+        self._drain = Drain(spool, open_store, self._answers, metrics, self._limits.drain)
+        self._thread = threading.Thread(target=self._run, name="tachograph-spool", daemon=True)
         metrics.queue_limit_bytes.set(self._limits.queue_bytes)
-        metrics.queue_bytes.set_function(lambda: self._queue_bytes)
+        metrics.queue_bytes.set_function(lambda: self._held_bytes)
         metrics.queue_requests.set_function(lambda: len(self._queue))
 
     def trouble(self) -> str:
-        """Why the last batch was not stored; empty when it was."""
-        return self._trouble
+        """Why nothing is stored at present; empty when all is well. Requests may be accepted all the same."""
+        return self._drain.trouble()
 
     def start(self) -> None:
-        """Begin to store what comes in."""
+        """Begin to keep what comes in, and to store what waits from before."""
+        self._answers.start()
+        self._drain.start()
         self._thread.start()
 
-    def stop(self, timeout_s: float = 5.0) -> None:
-        """Take nothing more, store what waits, and end the thread; what cannot be stored is answered so."""
+    def stop(self) -> None:
+        """Take nothing more, store what waits for `stop_s` at most, and end; what is left stays in the spool."""
         with self._changed:
-            self._stopping.set()
+            self._stopping = True
             self._changed.notify_all()
-        self._thread.join(timeout_s)
+        self._thread.join()
+        if not self._drain.stop(self._limits.stop_s):
+            log.warning("stopped while an insert was under way; it is tried again at the next start")
+        self._answers.stop()
 
-    def accept(self, request: bytes) -> "Future[Outcome]":
+    def accept(self, request: bytes, door: str) -> "Future[Outcome]":
         """See `Acceptor.accept`."""
-        answer: Future[Outcome] = Future()
-        if spans_of(request) == 0:
+        spans = spans_of(request)
+        if spans == 0:
+            answer: Future[Outcome] = Future()
             answer.set_result(Outcome())
             return answer
-        received = ReceivedRequest(request_id_of(request), request, self._now_ns() // 1_000_000)
-        self._enqueue(_Waiting(received, [answer]))
-        return answer
+        received = ReceivedRequest(request_id_of(request), request, self._now_ns() // 1_000_000, door, spans)
+        return self._enqueue(received)
 
-    def _enqueue(self, waiting: _Waiting) -> None:
+    def _enqueue(self, received: ReceivedRequest) -> "Future[Outcome]":
+        size = len(received.request) + REQUEST_OVERHEAD_BYTES
         with self._changed:
-            if self._stopping.is_set():
+            if self._stopping:
                 raise StoreUnavailableError("the collector is stopping")
-            if self._queue and self._queue_bytes + waiting.size > self._limits.queue_bytes:
-                raise QueueFullError("requests arrive faster than they are stored")
+            if self._held_bytes and self._held_bytes + size > self._limits.queue_bytes:
+                raise self._full("memory")
+            if reason := self.spool.no_room_for(size):
+                raise self._full(reason)
+            self._held_bytes += size
+            waiting = Waiting(received, lambda: self._release(size))
             self._queue.append(waiting)
-            self._queue_bytes += waiting.size
             self._changed.notify_all()
+        return waiting.answer
+
+    def _release(self, size: int) -> None:
+        with self._changed:
+            self._held_bytes -= size
+
+    def _full(self, reason: str) -> QueueFullError:
+        self._metrics.turned_away.labels(reason).inc()
+        return QueueFullError(_WHY_FULL[reason], 1 if reason == "memory" else _FULL_RETRY_AFTER_S)
 
     def _run(self) -> None:
-        while batch := self._next_batch():
-            started = time.monotonic()
-            self._answer(batch)
-            self._metrics.insert_duration.observe(time.monotonic() - started)
-            self._pause_until(started + self._limits.commit_interval_s)
-
-    def _next_batch(self) -> list[_Waiting]:
-        """All that wait, up to a batch's bytes, each request once. Empty when stopping and nothing is left."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._stopping.is_set())
-            batch: dict[str, _Waiting] = {}
-            taken = 0
-            while self._queue and (not taken or taken + self._queue[0].size <= self._limits.batch_bytes):
-                waiting = self._queue.popleft()
-                taken += waiting.size
-                batch.setdefault(waiting.received.request_id, _Waiting(waiting.received)).answers += waiting.answers
-            self._queue_bytes -= taken
-            return list(batch.values())
-
-    def _pause_until(self, instant: float) -> None:
-        """Let requests gather until then, or until a batch is full."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._stopping.is_set() or self._queue_bytes >= self._limits.batch_bytes,
-                timeout=max(0.0, instant - time.monotonic()),
-            )
-
-    def _answer(self, batch: list[_Waiting]) -> None:
-        """Store a batch and answer everyone who waits for it, whatever happens."""
-        try:
-            self._settle(batch)
-            self._trouble = ""
-        except Exception as error:  # The thread must live: each sender is told, and the next batch gets its chance.
-            expected = isinstance(error, ClickHouseError | AcceptanceError)
-            log.warning("batch not stored", requests=len(batch), error=first_line(error), exc_info=not expected)
-            self._trouble = f"ClickHouse did not store the last batch: {first_line(error)}"
-            for waiting in batch:
-                _fail(waiting, StoreUnavailableError(self._trouble))
-
-    def _settle(self, batch: list[_Waiting]) -> None:
-        known = self._persistently(lambda: self._store.outcomes(one.received.request_id for one in batch))
-        new = [one for one in batch if one.received.request_id not in known]
-        for waiting in batch:
-            if outcome := known.get(waiting.received.request_id):
-                self._resolve(waiting, outcome._replace(duplicate=True))
-        try:
-            self._insert(new)
-        except ClickHouseError as error:
-            if not _unreadable(error):
-                raise
-            self._insert_each(new)
-
-    def _insert(self, new: list[_Waiting]) -> None:
-        """Store what is not known, as one batch, and answer."""
-        if not new:
-            return
-        self._persistently(lambda: self._store.insert([one.received for one in new]))
-        outcomes = self._persistently(lambda: self._store.outcomes(one.received.request_id for one in new))
-        for waiting in new:
-            self._resolve(waiting, outcomes.get(waiting.received.request_id, Outcome()))
-
-    def _insert_each(self, new: list[_Waiting]) -> None:
-        """One unreadable request sinks a batch: store each by itself, to find it."""
-        for waiting in new:
+        while group := self._next_group():
             try:
-                self._insert([waiting])
-            except ClickHouseError as error:
-                if not _unreadable(error):
-                    raise
-                _fail(waiting, MalformedRequestError("ClickHouse cannot read the body as an ExportTraceServiceRequest"))
+                self._keep(group)
+            except DiskFullError as error:
+                self._turn_away(group, error, lambda: self._full("disk_full"))
+            except Exception as error:  # The thread must live: each sender is told, and the next group gets its chance.
+                reason = f"the request cannot be kept: {first_line(error)}"
+                self._turn_away(group, error, lambda: StoreUnavailableError(reason))  # noqa: B023 -- called at once
 
-    def _persistently(self, attempt: Callable[[], T]) -> T:
-        """Try until it succeeds, time is up, or the fault is not one that passes."""
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(
-                lambda error: isinstance(error, ClickHouseError) and not _unreadable(error)
-            ),
-            stop=tenacity.stop_after_delay(self._limits.retry_for_s) | tenacity.stop_when_event_set(self._stopping),
-            wait=tenacity.wait_random_exponential(multiplier=0.05, max=1),
-            sleep=tenacity.sleep_using_event(self._stopping),
-            after=self._count_failure,
-            reraise=True,
-        )
-        return retrying(attempt)
+    def _next_group(self) -> list[Waiting]:
+        """All that wait, up to a batch's bytes. Empty when stopping and nothing is left."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._stopping)
+            group: list[Waiting] = []
+            taken = 0
+            while self._queue and taken < self._limits.drain.batch_bytes:
+                group.append(self._queue.popleft())
+                taken += len(group[-1].received.request)
+            return group
 
-    def _count_failure(self, state: tenacity.RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        self._metrics.insert_failures.labels(getattr(error, "name", None) or type(error).__name__).inc()
+    def _keep(self, group: list[Waiting]) -> None:
+        """Put requests on disk, and see to their answers."""
+        taken = self.spool.append(one.received for one in group)
+        self._keeping = True
+        for waiting, kept in zip(group, taken, strict=True):
+            waiting.duplicate = kept is not Kept.NEW
+            if waiting.duplicate:
+                self._metrics.count_outcome(Outcome(duplicate=True))
+        untold = [one for one, kept in zip(group, taken, strict=True) if isinstance(kept, Kept)]
+        self._answers.expect(untold, self._drain.patience_s())
+        self._drain.notify()
+        for waiting, kept in zip(group, taken, strict=True):
+            if isinstance(kept, Outcome):
+                waiting.tell(kept)
 
-    def _resolve(self, waiting: _Waiting, outcome: Outcome) -> None:
-        """Answer everyone; whoever sent the same bytes after the first sent a duplicate."""
-        for answer in waiting.answers:
-            self._metrics.count_outcome(outcome)
-            answer.set_result(outcome)
-            outcome = outcome._replace(duplicate=True)
-
-
-def _unreadable(error: BaseException) -> bool:
-    return getattr(error, "name", None) in _UNREADABLE
-
-
-def _fail(waiting: _Waiting, error: Exception) -> None:
-    for answer in waiting.answers:
-        if not answer.done():
-            answer.set_exception(error)
+    def _turn_away(self, group: list[Waiting], error: Exception, answer: Callable[[], AcceptanceError]) -> None:
+        """Nothing of a group was kept: say so to each of its senders, and once to the log."""
+        if self._keeping:
+            expected = isinstance(error, DiskFullError)
+            log.warning("requests not kept", error=first_line(error), exc_info=None if expected else error)
+        self._keeping = False
+        for waiting in group:
+            waiting.fail(answer())

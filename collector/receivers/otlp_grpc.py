@@ -63,7 +63,7 @@ class GrpcReceiver:
             self._metrics.count_request("grpc", "UNREADABLE", 0)
             raise
         try:
-            outcome = self._acceptor.accept(request).result(_wait_s(context))
+            outcome = self._acceptor.accept(request, "grpc").result(_wait_s(context))
         except AcceptanceError as error:
             self._refuse(error, len(request), context)
         except TimeoutError:

@@ -1,13 +1,12 @@
-"""OTLP over HTTP, in protobuf and JSON; and the collector's own health on the same port."""
+"""OTLP over HTTP, in protobuf and JSON; further doors share the port."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Final, NamedTuple
 
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -45,26 +44,16 @@ class _Body(NamedTuple):
 class HttpReceiver:
     """The ASGI application of the OTLP HTTP port.
 
-    `trouble` tells why nothing can be stored at present; empty when all is well. `routes` are further doors of the
-    same port.
+    `routes` are further doors of the same port.
     """
 
-    def __init__(
-        self,
-        acceptor: Acceptor,
-        metrics: CollectorMetrics,
-        trouble: Callable[[], str],
-        routes: Sequence[Route] = (),
-    ) -> None:
+    def __init__(self, acceptor: Acceptor, metrics: CollectorMetrics, routes: Sequence[Route] = ()) -> None:
         self._acceptor = acceptor
         self._metrics = metrics
-        self._trouble = trouble
         self._bodies = asyncio.Semaphore(_BODIES_MAX)
         self.app = Starlette(
             routes=[
                 Route(_TRACES, self._export, methods=["POST"]),
-                Route("/healthz", self._health),
-                Route("/metrics", self._exposition),
                 *routes,
             ],
             exception_handlers={HTTPException: self._no_such_door},
@@ -91,16 +80,7 @@ class HttpReceiver:
 
     def _accept(self, body: _Body) -> "Future[Outcome]":
         content = gunzip(body.content, REQUEST_BYTES_MAX) if body.is_gzip else body.content
-        return self._acceptor.accept(protobuf_from_json(content) if body.is_json else content)
-
-    async def _health(self, _: Request) -> Response:
-        trouble = self._trouble()
-        if trouble:
-            return JSONResponse({"status": "unavailable", "reason": trouble}, status_code=503)
-        return JSONResponse({"status": "ok"})
-
-    async def _exposition(self, _: Request) -> Response:
-        return Response(self._metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+        return self._acceptor.accept(protobuf_from_json(content) if body.is_json else content, "http")
 
     async def _no_such_door(self, request: Request, error: Exception) -> Response:
         """404 and 405."""

@@ -64,9 +64,13 @@ def wait_until_healthy(process: subprocess.Popen[str], url: str) -> None:
     pytest.fail("the collector did not answer within a minute")
 
 
-def executions(ports: dict[str, str]) -> str:
+def wait_until_stored(ports: dict[str, str], executions: int) -> None:
+    """An acknowledgement means on disk: they are in the store a little later."""
     url = f"http://127.0.0.1:{ports['TACHOGRAPH_CLICKHOUSE_PORT']}/?database=tachograph"
-    return httpx.post(url, content="SELECT count() FROM graph_executions").text.strip()
+    deadline = time.monotonic() + 30
+    while (found := httpx.post(url, content="SELECT count() FROM graph_executions").text.strip()) != str(executions):
+        assert time.monotonic() < deadline, f"{found} executions stored, not {executions}"
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -75,7 +79,7 @@ def test_collects_tells_its_addresses_and_ends_in_time(tmp_path: Path, number: s
     with collecting(tmp_path, ports) as process:
         traces = f"http://127.0.0.1:{ports['TACHOGRAPH_OTLP_HTTP_PORT']}/v1/traces"
         assert httpx.post(traces, content=request_of([SpanCase("one")]), headers=PROTOBUF).status_code == 200
-        assert executions(ports) == "1"
+        wait_until_stored(ports, 1)
         began = time.monotonic()
         process.send_signal(number)
         said = process.communicate(timeout=10)[0]
@@ -83,7 +87,7 @@ def test_collects_tells_its_addresses_and_ends_in_time(tmp_path: Path, number: s
     assert process.returncode == 0
     assert all(port in said for port in ports.values())
     assert "Traceback" not in said
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["clickhouse", "clickhouse.xml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clickhouse", "clickhouse.xml", "spool"]
 
 
 def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
@@ -93,7 +97,7 @@ def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
         # The same bytes each time: stored once, over a restart as well.
         with collecting(tmp_path, ports) as process:
             assert httpx.post(traces, content=request_of([SpanCase("one")]), headers=PROTOBUF).status_code == 200
-            assert executions(ports) == "1"
+            wait_until_stored(ports, 1)
             process.terminate()
             process.wait(10)
 

@@ -25,6 +25,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from collector.receivers.answers import REQUEST_BYTES_MAX
+from collector.spool.records import Ledger
 from tests.fixtures.contract_cases import GOOD_ATTRIBUTES, GOOD_RESOURCE, NOT_UTF8, STARTED_AT, SpanCase, request_of
 from tests.fixtures.doors import GZIP, JSON, PROTOBUF, WAYS, Doors, open_doors
 from tests.fixtures.otlp_json import json_of
@@ -223,17 +224,19 @@ def test_bad_requests_over_grpc(
     assert stored(clickhouse) == 1
 
 
-def test_what_only_clickhouse_cannot_read_sinks_no_neighbour(doors: Doors, clickhouse: Client) -> None:
+def test_what_only_clickhouse_cannot_read_is_set_aside_and_sinks_no_neighbour(doors: Doors, clickhouse: Client) -> None:
     field_of_another_wire_type = b"\x08\x05"
     answers = [
-        doors.writer.accept(request_with(GOOD)),
-        doors.writer.accept(request_with(GOOD, GOOD) + field_of_another_wire_type),
-        doors.writer.accept(request_with(GOOD, GOOD, GOOD)),
+        doors.writer.accept(request_with(GOOD), "grpc"),
+        doors.writer.accept(request_with(GOOD, GOOD) + field_of_another_wire_type, "grpc"),
+        doors.writer.accept(request_with(GOOD, GOOD, GOOD), "grpc"),
     ]
-    assert answers[0].result(10).stored == 1
-    assert "cannot read" in str(answers[1].exception(10))
-    assert answers[2].result(10).stored == 3
+    # It is kept, so its sender need not keep it.
+    assert [answer.result(10).stored for answer in answers] == [1, 2, 3]
+    eventually(lambda: doors.writer.spool.state().set_aside_requests == 1)
+    eventually(lambda: doors.writer.spool.state().pending_requests == 0)
     assert stored(clickhouse) == 4
+    assert doors.writer.spool.ledger() == {"grpc": Ledger(received=6, stored=4, set_aside=2)}
 
 
 def exporters(doors: Doors) -> dict[str, SpanExporter]:

@@ -9,11 +9,10 @@ from clickhouse_connect.driver.client import Client
 
 from collector.metrics import CollectorMetrics
 from collector.receivers.otlp_grpc import GrpcReceiver
-from collector.request_store import RequestStore
-from collector.writer import Writer
 from engine_hooks.adapters.kineto.imported import imported
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind
+from tests.fixtures.doors import spooling
 
 COLUMNS = (
     "graph_name",
@@ -41,14 +40,14 @@ class Here(NamedTuple):
 @pytest.fixture
 def here(clickhouse: Client) -> Iterator[Here]:
     metrics = CollectorMetrics()
-    writer = Writer(RequestStore(clickhouse), metrics)
-    writer.start()
-    receiver = GrpcReceiver(writer, metrics)
-    try:
-        yield Here(f"http://127.0.0.1:{receiver.start('127.0.0.1', 0)}")
-    finally:
-        receiver.stop()
-        writer.stop()
+    with spooling(clickhouse, metrics) as writer:
+        writer.start()
+        receiver = GrpcReceiver(writer, metrics)
+        try:
+            yield Here(f"http://127.0.0.1:{receiver.start('127.0.0.1', 0)}")
+        finally:
+            receiver.stop()
+            writer.stop()
 
 
 def test_each_public_trace_is_stored_as_read_and_once(here: Here, clickhouse: Client, cases: Path) -> None:

@@ -15,12 +15,14 @@ class CollectSettings(Protocol):
     otlp_grpc_port: int
     otlp_http_port: int
     clickhouse_port: int
+    spool_bytes_max: int
+    disk_free_bytes_min: int
 
 
 def collect(settings: CollectSettings) -> None:
     """Receive graph executions over OTLP and store them, until Ctrl-C.
 
-    Listens for OTLP over gRPC and HTTP; the HTTP port answers /healthz and /metrics as well. With the
+    Listens for OTLP over gRPC and HTTP; the HTTP port answers /healthz, /readyz and /metrics as well. With the
     embedded store it also answers ClickHouse's HTTP protocol, read-only.
     """
     # The store takes a second to import: other commands do without it.
@@ -29,16 +31,8 @@ def collect(settings: CollectSettings) -> None:
     from collector.service import Collector, CollectorSettings  # noqa: PLC0415
 
     log = structlog.get_logger(__name__)
-    collector = Collector(
-        CollectorSettings(
-            settings.data_dir,
-            settings.clickhouse_url,
-            settings.listen_address,
-            settings.otlp_grpc_port,
-            settings.otlp_http_port,
-            settings.clickhouse_port,
-        )
-    )
+    wanted = {name: getattr(settings, name) for name in CollectorSettings._fields}
+    collector = Collector(CollectorSettings(**wanted))
     with StopSignals() as asked, collector:
         log.info("collecting", data_dir=str(settings.data_dir), **collector.urls())
         asked.wait()

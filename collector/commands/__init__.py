@@ -1,0 +1,1 @@
+"""What `tachograph` does of this room: a module for each command."""

@@ -1,0 +1,37 @@
+"""Opening the store for the writer, and opening it anew after a fault."""
+
+from collections.abc import Callable
+
+from clickhouse_connect.driver.client import Client
+
+from collector.migrations import apply_schema
+from collector.request_store import RequestStore
+
+
+class StoreOpening:
+    """Called by one thread, each time it wants a store; the one before is closed.
+
+    The schema is brought up to date each time: the server may be another one than before, without any.
+    """
+
+    def __init__(self, open_client: Callable[[], Client]) -> None:
+        self._open_client = open_client
+        self._client: Client | None = None
+
+    def __call__(self) -> RequestStore:
+        """A store that is ready.
+
+        Raises:
+            CollectorError: it cannot be reached, or its schema not be brought up to date.
+            ClickHouseError: it fails otherwise.
+        """
+        self.close()
+        self._client = client = self._open_client()
+        apply_schema(client)
+        return RequestStore(client)
+
+    def close(self) -> None:
+        """Close what is open."""
+        client, self._client = self._client, None
+        if client:
+            client.close()

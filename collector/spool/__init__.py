@@ -1,0 +1,1 @@
+"""The durable spool: what was accepted and is not yet stored, on disk, in SQLite."""

@@ -1,0 +1,275 @@
+"""From the spool into ClickHouse: one thread, one insert at a time, in order, and each exactly once.
+
+A batch is fixed on disk before its first attempt, and bears a hash of its content as deduplication token: however
+often it is tried, also by the next process, it is the same insert. What ClickHouse cannot take is halved until the one
+request is found that is at fault, which is set aside; the rest goes on. All other faults are the store's: the batch is
+tried until it is in.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+import tenacity
+from clickhouse_connect.driver.exceptions import ClickHouseError
+
+from collector.acceptance import Outcome, ReceivedRequest
+from collector.clickhouse import first_line
+from collector.errors import CollectorError
+from collector.metrics import CollectorMetrics
+from collector.spool.answers import Answers
+from collector.spool.database import DiskFullError
+from collector.spool.faults import from_the_engine, of_the_data
+from collector.spool.records import Batch, token_of
+from collector.spool.spool import Spool
+from collector.spool.verdict import verdict_of
+
+log = structlog.get_logger(__name__)
+
+_WORTH_WAITING_BATCHES: Final = 2
+"""With more than so many full batches before it, a request is not stored soon."""
+_LOOK_EVERY_S: Final = 1.0
+"""How often the spool is asked whether `tachograph spool retry` wants something back."""
+
+
+class Store(Protocol):
+    """Where requests are kept: `RequestStore`, which says what the methods promise."""
+
+    def outcomes(self, request_ids: Iterable[str]) -> dict[str, Outcome]: ...
+
+    def insert(self, batch: list[ReceivedRequest], token: str = "") -> None: ...
+
+
+class DrainLimits(NamedTuple):
+    """Bounds of the drain."""
+
+    batch_bytes: int = 16 * 1024 * 1024
+    """Requests of one insert, together; one larger request makes a batch of its own."""
+    commit_interval_s: float = 0.1
+    """From the start of an insert to the start of the next, so that few parts are made. A full batch does not wait."""
+    retry_wait_max_s: float = 5.0
+    """Longest pause between two attempts while ClickHouse is away."""
+    suspect_after_s: float = 30.0
+    """How long ClickHouse may answer a batch with an error before others are tried, to see whether it is the batch."""
+    answer_within_s: float = 0.5
+    """How long a sender waits for ClickHouse's word before its request is judged here."""
+
+
+class Drain:
+    """`start` once, `stop` once. Tells `answers` each request's outcome as ClickHouse has it.
+
+    Args:
+        open_store: Opens the store with its schema; raises what passes when tried again. Called at the start, and
+            again after a fault.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        open_store: Callable[[], Store],
+        answers: Answers,
+        metrics: CollectorMetrics,
+        limits: DrainLimits,
+    ) -> None:
+        self._spool = spool
+        self._open_store = open_store
+        self._store: Store | None = None
+        self._metrics = metrics
+        self._limits = limits
+        self._answers = answers
+        self._wake = threading.Condition()
+        self._stopping = threading.Event()
+        self._stop_at = float("inf")
+        self._trouble = self._trouble_name = ""
+        self._since = 0.0
+        self._thread = threading.Thread(target=self._run, name="tachograph-drain", daemon=True)
+
+    def start(self) -> None:
+        """Begin to store what the spool holds."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Store what waits, for at most so long; whether the thread has ended. What is left stays in the spool."""
+        self._stop_at = time.monotonic() + timeout_s
+        self._stopping.set()
+        self.notify()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def notify(self) -> None:
+        """Something came into the spool."""
+        with self._wake:
+            self._wake.notify_all()
+
+    def trouble(self) -> str:
+        """Why nothing is stored at present; empty when all is well."""
+        return self._trouble
+
+    def patience_s(self) -> float:
+        """How long a sender should wait for an outcome: not at all while there is trouble, or much before it."""
+        behind = self._spool.state().pending_bytes > _WORTH_WAITING_BATCHES * self._limits.batch_bytes
+        return 0.0 if self._trouble or behind else self._limits.answer_within_s
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        while not self._ended():
+            try:
+                self._spool.take_back()
+                batch = self._spool.next_batch(self._limits.batch_bytes)
+            except DiskFullError as error:
+                self._failed(error)
+                self._stopping.wait(_LOOK_EVERY_S)
+                continue
+            if batch is None:
+                self._rest()
+                continue
+            began = time.monotonic()
+            self._move(batch)
+            self._pause_until(began + self._limits.commit_interval_s)
+
+    def _ended(self) -> bool:
+        if not self._stopping.is_set():
+            return False
+        return not self._spool.state().pending_requests or time.monotonic() >= self._stop_at
+
+    def _rest(self) -> None:
+        """Nothing waits: let go of space, and wait for something."""
+        self._spool.give_back_space()
+        with self._wake:
+            self._wake.wait_for(
+                lambda: self._stopping.is_set() or self._spool.state().pending_requests, timeout=_LOOK_EVERY_S
+            )
+
+    def _pause_until(self, instant: float) -> None:
+        """Let requests gather until then, or until a batch is full."""
+        with self._wake:
+            self._wake.wait_for(
+                lambda: self._stopping.is_set() or self._spool.state().pending_bytes >= self._limits.batch_bytes,
+                timeout=max(0.0, instant - time.monotonic()),
+            )
+
+    def _move(self, batch: Batch) -> None:
+        """Store one batch, or find what is wrong with it; returns early when stopping."""
+        move = _Move(batch, None if not batch.attempted else frozenset())
+        try:
+            self._persistently(move)
+        except Exception as error:
+            if of_the_data(error) or (self._is_suspect(move, error) and self._others_go_in(batch)):
+                self._refused(batch, error)
+
+    def _persistently(self, move: "_Move") -> None:
+        """Try until it is in, the fault is found to be its own, or the collector stops."""
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(lambda error: not of_the_data(error)),
+            stop=lambda state: self._stopping.is_set() or self._is_suspect(move, _error_of(state)),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=self._limits.retry_wait_max_s),
+            sleep=tenacity.sleep_using_event(self._stopping),
+            after=lambda state: self._failed(_error_of(state)),
+            reraise=True,
+        )
+        retrying(self._attempt, move)
+
+    def _attempt(self, move: "_Move") -> None:
+        began = time.monotonic()
+        try:
+            outcomes = self._stored(move)
+        except Exception:
+            self._store = None  # Opened anew: the server may have come back as another one, without a schema.
+            raise
+        self._spool.finish(move.batch, outcomes)
+        self._metrics.insert_duration.observe(time.monotonic() - began)
+        self._recovered()
+        for request_id, outcome in outcomes.items():
+            self._metrics.count_outcome(outcome)
+            self._answers.settle(request_id, outcome)
+
+    def _stored(self, move: "_Move") -> dict[str, Outcome]:
+        """Insert what is not known, and return what became of each request."""
+        self._store = store = self._store or self._open_store()
+        batch = move.batch
+        known = store.outcomes(one.request_id for one in batch.requests)
+        if move.before is None:
+            move.before = frozenset(known)
+        new = [one for one in batch.requests if one.request_id not in known]
+        if new:
+            # With fewer rows it is another insert, and must bear another token.
+            store.insert(new, batch.token if not known else token_of(one.request_id for one in new))
+            known |= store.outcomes(one.request_id for one in new)
+        return {one.request_id: _outcome_of(one, known, move.before) for one in batch.requests}
+
+    def _refused(self, batch: Batch, error: Exception) -> None:
+        """Halve a batch, so that the next attempts find what is wrong; a request that stands alone is set aside."""
+        if len(batch.requests) > 1:
+            self._spool.split(batch)
+            return
+        (one,) = batch.requests
+        log.warning("request set aside", request_id=one.request_id, spans=one.spans, error=first_line(error))
+        self._spool.set_aside(batch, first_line(error))
+        self._recovered()
+        self._answers.hurry()
+
+    def _is_suspect(self, move: "_Move", error: Exception) -> bool:
+        """Whether ClickHouse is there and has refused this batch for long."""
+        return from_the_engine(error) and time.monotonic() - move.began > self._limits.suspect_after_s
+
+    def _others_go_in(self, batch: Batch) -> bool:
+        """Whether the store takes what comes after, so that the fault must be the batch's own."""
+        following = self._spool.next_batch(self._limits.batch_bytes, after=batch.last_position)
+        if following is None:
+            return False
+        try:
+            self._attempt(_Move(following, None if not following.attempted else frozenset()))
+        except Exception as error:
+            self._failed(error)
+            return False
+        return True
+
+    # ---- what is told
+
+    def _failed(self, error: Exception) -> None:
+        """Count a failed attempt; say so where it is news."""
+        name = getattr(error, "name", None) or type(error).__name__
+        self._metrics.insert_failures.labels(name).inc()
+        if of_the_data(error):
+            return
+        if name != self._trouble_name:
+            expected = isinstance(error, ClickHouseError | CollectorError)
+            log.warning("not storing", error=first_line(error), exc_info=None if expected else error)
+        if not self._trouble:
+            self._since = time.monotonic()
+        self._trouble_name, self._trouble = name, f"ClickHouse does not store: {first_line(error)}"
+        self._answers.hurry()
+
+    def _recovered(self) -> None:
+        if self._trouble:
+            waiting = self._spool.state().pending_requests
+            log.info("storing again", after_s=round(time.monotonic() - self._since, 1), requests_waiting=waiting)
+        self._trouble = self._trouble_name = ""
+
+
+@dataclass
+class _Move:
+    """A batch on its way into the store."""
+
+    batch: Batch
+    before: frozenset[str] | None
+    """Requests of it that the store knew before the first attempt, so that they are not of this batch's storing."""
+    began: float = field(default_factory=time.monotonic)
+
+
+def _outcome_of(one: ReceivedRequest, known: Mapping[str, Outcome], before: frozenset[str]) -> Outcome:
+    """What became of a request. ClickHouse has forgotten where it waited for more than a week."""
+    outcome = known.get(one.request_id)
+    if outcome is None:
+        return verdict_of(one.request)
+    return outcome._replace(duplicate=True) if one.request_id in before else outcome
+
+
+def _error_of(state: tenacity.RetryCallState) -> Exception:
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, Exception)  # noqa: S101 # called after failures only
+    return error
