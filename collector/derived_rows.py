@@ -7,8 +7,7 @@ Why a door and not an open endpoint: docs/decisions/0008-a-door-for-derived-rows
 import hashlib
 import json
 import re
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from clickhouse_connect.driver.client import Client
@@ -17,6 +16,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from collector.acceptance import MalformedRequestError, StoreUnavailableError
 from collector.clickhouse import first_line
 from collector.errors import CollectorError
+from collector.store_client import StoreClient
 
 DERIVED_TABLES: Final[Mapping[str, str]] = {
     "replays": "090_replays.sql",
@@ -30,7 +30,6 @@ STORED_AT: Final = "stored_at"
 ROWS_MAX: Final = 100_000
 """Rows of one request. One insert, one block: all of them are stored or none."""
 
-_STORE_WAIT_S: Final = 30.0
 _INT64: Final = range(-(2**63), 2**63)
 _INSERT_SETTINGS: Final[Mapping[str, Any]] = {
     # Set one by one, because their defaults changed between versions, and storing once hangs on them.
@@ -60,24 +59,10 @@ class UnknownTableError(CollectorError):
 
 
 class DerivedRows:
-    """The derived tables of a store, for rows to be added; safe to use from several threads.
+    """The derived tables of a store, for rows to be added; safe to use from several threads."""
 
-    Args:
-        open_client: Opens a client on the store, called at the first row and until it succeeds; the client is
-            used for nothing else and closed by `close`.
-    """
-
-    def __init__(self, open_client: Callable[[], Client]) -> None:
-        self._open_client = open_client
-        self._client: Client | None = None
-        self._one_at_a_time = threading.Lock()
-
-    def close(self) -> None:
-        """Close the client, if one was opened. Rows may still be stored afterwards, by another one."""
-        with self._one_at_a_time:
-            client, self._client = self._client, None
-        if client:
-            client.close()
+    def __init__(self, store: StoreClient) -> None:
+        self._store = store
 
     def store(self, table: str, lines: bytes) -> int:
         """Store rows, and return how many they are. The same bytes again are stored once, and told the same.
@@ -96,47 +81,33 @@ class DerivedRows:
         numbered = [(number, line) for number, line in enumerate(lines.splitlines(), 1) if line.strip()]
         if len(numbered) > ROWS_MAX:
             raise MalformedRequestError(f"{len(numbered)} rows: send at most {ROWS_MAX} at a time")
-        if not self._one_at_a_time.acquire(timeout=_STORE_WAIT_S):
-            raise StoreUnavailableError("other rows are being stored")
-        try:
-            return self._store(table, numbered, token_of(lines))
-        finally:
-            self._one_at_a_time.release()
-
-    def _store(self, table: str, numbered: list[tuple[int, bytes]], token: str) -> int:
-        client = self._connected()
-        _check(table, numbered, self._columns(client, table))
-        if not numbered:
-            return 0
-        try:
-            client.raw_insert(
-                table,
-                insert_block=b"\n".join(line for _, line in numbered),
-                fmt="JSONEachRow",
-                settings={
-                    **{name: value for name, value in _INSERT_SETTINGS.items() if name in client.server_settings},
-                    "insert_deduplication_token": token,
-                },
-            )
-        except ClickHouseError as error:
-            _explain(error, numbered)
+        with self._store.using() as client:
+            _check(table, numbered, _columns(client, table))
+            if numbered:
+                _insert(client, table, numbered, token_of(lines))
         return len(numbered)
 
-    def _connected(self) -> Client:
-        try:
-            self._client = self._client or self._open_client()
-        except (CollectorError, ClickHouseError) as error:
-            raise StoreUnavailableError(first_line(error)) from error
-        return self._client
 
-    @staticmethod
-    def _columns(client: Client, table: str) -> dict[str, bool]:
-        """The columns a row may have, and whether it must."""
-        try:
-            rows = client.query("DESCRIBE TABLE {table:Identifier}", parameters={"table": table}).result_rows
-        except ClickHouseError as error:
-            raise StoreUnavailableError(f"ClickHouse does not know {table} yet: {first_line(error)}") from error
-        return {name: kind == "" for name, _, kind, *_ in rows if name != STORED_AT}
+def _insert(client: Client, table: str, numbered: list[tuple[int, bytes]], token: str) -> None:
+    settings = {name: value for name, value in _INSERT_SETTINGS.items() if name in client.server_settings}
+    try:
+        client.raw_insert(
+            table,
+            insert_block=b"\n".join(line for _, line in numbered),
+            fmt="JSONEachRow",
+            settings={**settings, "insert_deduplication_token": token},
+        )
+    except ClickHouseError as error:
+        _explain(error, numbered)
+
+
+def _columns(client: Client, table: str) -> dict[str, bool]:
+    """The columns a row may have, and whether it must."""
+    try:
+        rows = client.query("DESCRIBE TABLE {table:Identifier}", parameters={"table": table}).result_rows
+    except ClickHouseError as error:
+        raise StoreUnavailableError(f"ClickHouse does not know {table} yet: {first_line(error)}") from error
+    return {name: kind == "" for name, _, kind, *_ in rows if name != STORED_AT}
 
 
 def token_of(lines: bytes) -> str:

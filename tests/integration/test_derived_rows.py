@@ -20,6 +20,7 @@ from collector.migrations import schema_files
 from collector.ports import bind, port_of
 from collector.receivers.answers import REQUEST_BYTES_MAX
 from collector.receivers.derived_rows import RowsReceiver
+from collector.store_client import StoreClient
 from queries.errors import CallError, RefusedError, UnreachableError
 from queries.rows import BATCH_ROWS, store_rows
 from tests.fixtures.databases import SERVER_URL
@@ -61,12 +62,12 @@ def door(clickhouse: Client, data_dir: Path) -> Iterator[Door]:
         name = str(clickhouse.database)
         return connect(f"{SERVER_URL.rstrip('/')}/{name}") if SERVER_URL else open_store(data_dir, name)
 
-    rows = DerivedRows(open_client)
-    door = Door(rows)
+    store = StoreClient(open_client)
+    door = Door(DerivedRows(store))
     door.server.start()
     yield door
     door.server.stop()
-    rows.close()
+    store.close()
 
 
 def lines(*rows: dict[str, Any]) -> bytes:
@@ -157,7 +158,7 @@ def test_while_the_store_is_away_the_sender_is_told_to_come_back() -> None:
     def away() -> Client:
         raise StoreError("ClickHouse did not answer")
 
-    door = Door(DerivedRows(away))
+    door = Door(DerivedRows(StoreClient(away)))
     door.server.start()
     try:
         answer = door.post(lines(REPLAY))

@@ -1,0 +1,41 @@
+"""The collector's own state on its HTTP port: /healthz (alive), /readyz (storing) and /metrics."""
+
+import time
+from importlib.metadata import version
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from collector.health import Health
+from collector.metrics import CollectorMetrics
+
+
+class HealthReceiver:
+    """/healthz answers 200 as long as it answers at all: a supervisor restarts what does not. /readyz answers 200
+    while executions reach ClickHouse and otherwise 503 with the reasons, by part: what a person is to look at."""
+
+    def __init__(self, health: Health, metrics: CollectorMetrics) -> None:
+        self._health = health
+        self._metrics = metrics
+        self._began = time.monotonic()
+        self.routes = [
+            Route("/healthz", self._alive),
+            Route("/readyz", self._storing),
+            Route("/metrics", self._exposition),
+        ]
+
+    async def _alive(self, _: Request) -> Response:
+        uptime_s = round(time.monotonic() - self._began, 1)
+        return JSONResponse({"status": "alive", "version": version("tachograph"), "uptime_s": uptime_s})
+
+    async def _storing(self, _: Request) -> Response:
+        troubles = await run_in_threadpool(self._health.troubles)
+        if troubles:
+            return JSONResponse({"status": "not storing", "reasons": troubles}, 503, {"Retry-After": "1"})
+        return JSONResponse({"status": "storing"})
+
+    async def _exposition(self, _: Request) -> Response:
+        return Response(await run_in_threadpool(self._metrics.exposition), media_type=CONTENT_TYPE_LATEST)

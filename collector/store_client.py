@@ -1,0 +1,73 @@
+"""A client of the store for one purpose, opened when it is first needed and until that succeeds."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import ClickHouseError
+
+from collector.acceptance import StoreUnavailableError
+from collector.clickhouse import first_line
+from collector.errors import CollectorError
+
+_PING_EVERY_S: Final = 2.0
+
+
+class StoreClient:
+    """One client, used by one thread at a time.
+
+    Args:
+        open_client: Opens a client that is used for nothing else; raises `CollectorError` or `ClickHouseError`.
+        wait_s: How long a thread waits for the one before it.
+    """
+
+    def __init__(self, open_client: Callable[[], Client], wait_s: float = 30.0) -> None:
+        self._open_client = open_client
+        self._wait_s = wait_s
+        self._client: Client | None = None
+        self._one_at_a_time = threading.Lock()
+        self._pinged_at = float("-inf")
+        self._trouble = ""
+
+    @contextmanager
+    def using(self) -> Iterator[Client]:
+        """The client, for this thread alone.
+
+        Raises:
+            StoreUnavailableError: the store cannot be opened, or another thread takes too long.
+        """
+        if not self._one_at_a_time.acquire(timeout=self._wait_s):
+            raise StoreUnavailableError("the store is busy")
+        try:
+            yield self._opened()
+        finally:
+            self._one_at_a_time.release()
+
+    def trouble(self) -> str:
+        """Why the store does not answer; empty when it does. Asked at most every two seconds, however often called."""
+        if time.monotonic() - self._pinged_at > _PING_EVERY_S:
+            try:
+                with self.using() as client:
+                    client.query("SELECT 1")
+                self._trouble = ""
+            except (CollectorError, ClickHouseError) as error:
+                self._trouble = f"ClickHouse does not answer: {first_line(error)}"
+            self._pinged_at = time.monotonic()
+        return self._trouble
+
+    def close(self) -> None:
+        """Close the client, if one was opened. The next use opens another one."""
+        with self._one_at_a_time:
+            client, self._client = self._client, None
+        if client:
+            client.close()
+
+    def _opened(self) -> Client:
+        try:
+            self._client = self._client or self._open_client()
+        except (CollectorError, ClickHouseError) as error:
+            raise StoreUnavailableError(first_line(error)) from error
+        return self._client
