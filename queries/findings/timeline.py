@@ -1,0 +1,157 @@
+"""The executions of a record as columns, and what follows from their order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.names import GraphKind, Purpose
+from queries.findings.record import CellRecord
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+BIN_NS: Final = 500_000_000
+"""Costs are worked out half-second by half-second."""
+KEPT_BEFORE_NS: Final = 5_000_000_000
+"""All executions this long before the cell are used, and of each graph ..."""
+KEPT_BEFORE_EACH: Final = 64
+"""... its last so many of the ten minutes before, however long ago."""
+IDLE_UNMARKED_NS: Final = 200_000_000
+"""A free host that submits nothing for this long had no work, even if the sender does not mark it so ..."""
+IDLE_UNMARKED_AFTER_FEEDBACK_NS: Final = 1_000_000_000
+"""... and where it had results to wait for, a stumble cannot be told from no work until this long."""
+DECODING: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Executions in order, the cell's and those kept from before it. Times are nanoseconds."""
+
+    executions: tuple[GraphExecution, ...]
+    in_cell: Bools
+    names: tuple[str, ...]
+    """Of all graphs executed or to choose from; `graph` and every matrix of graphs count by it."""
+    graph: Ints
+    sequence: Ints
+    started: Ints
+    observed: Ints
+    gpu: Ints
+    gap: Ints
+    """Idle time of the device before the execution; 0 where the engine had no work."""
+    feedback: Bools
+    idle: Bools
+    """The engine had no work before, whether or not the sender marked it."""
+    host: Ints
+    """Time the host took to submit the round, from when it could begin; -1 where that cannot be told."""
+    decoding: Bools
+    speculative: Bools
+    ordinary: Bools
+
+    @cached_property
+    def bins(self) -> Ints:
+        """Half-second of each execution, counted from the first one of the cell; negative before it."""
+        return np.asarray((self.started - self.since_ns) // BIN_NS, dtype=np.int64)
+
+    @property
+    def since_ns(self) -> int:
+        """First submission of the cell."""
+        return int(self.started[self.in_cell][0])
+
+    @property
+    def until_ns(self) -> int:
+        """Last observed completion of the cell."""
+        return int(self.observed[self.in_cell].max())
+
+    @property
+    def seconds(self) -> float:
+        """Length of the cell."""
+        return (self.until_ns - self.since_ns) / 1e9
+
+    def graph_numbered(self, name: str) -> int:
+        """The number of a graph."""
+        return self.names.index(name)
+
+
+def timeline_of(record: CellRecord) -> Timeline:
+    """The timeline of a record; its cell must hold at least one execution."""
+    before = _kept(record.before, record.executions[0].started_at)
+    executions = (*before, *record.executions)
+    names = sorted({e.graph_name for e in executions}.union(*(e.scheduler_candidate_graphs for e in executions)))
+    number = {name: n for n, name in enumerate(names)}
+    sequence = _ints(e.graph_sequence for e in executions)
+    started = _ints(e.started_at for e in executions)
+    observed = started + _ints(e.duration_ns for e in executions)
+    feedback = _bools(e.graph_completion_feedback for e in executions)
+    marked = _bools(e.graph_after_idle for e in executions)
+    drained = _bools(e.graph_queue_depth in (0, None) for e in executions)
+    idle = marked | _idle_unmarked(sequence, started, observed, feedback, drained)
+    gpu = _ints(e.graph_gpu_time_ns for e in executions)
+    wall = _ints(e.graph_wall_time_ns for e in executions)
+    ordinary = _bools(e.graph_purpose == Purpose.ORDINARY for e in executions)
+    return Timeline(
+        executions=executions,
+        in_cell=np.arange(len(executions)) >= len(before),
+        names=tuple(names),
+        graph=_ints(number[e.graph_name] for e in executions),
+        sequence=sequence,
+        started=started,
+        observed=observed,
+        gpu=gpu,
+        gap=np.where(idle, 0, np.maximum(wall - gpu, 0)),
+        feedback=feedback,
+        idle=idle,
+        host=_host_times(sequence, started, observed, idle, np.concatenate(([False], feedback[:-1])) | ~ordinary),
+        decoding=_bools(e.graph_kind in DECODING for e in executions),
+        speculative=_bools(e.graph_kind == GraphKind.SPECULATIVE for e in executions),
+        ordinary=ordinary,
+    )
+
+
+def _kept(before: Sequence[GraphExecution], cell_from: int) -> list[GraphExecution]:
+    """What is used of the time before the cell."""
+    left: dict[str, int] = {}
+    kept = []
+    for execution in reversed(before):
+        left[execution.graph_name] = left.get(execution.graph_name, KEPT_BEFORE_EACH) - 1
+        if left[execution.graph_name] >= 0 or execution.started_at >= cell_from - KEPT_BEFORE_NS:
+            kept.append(execution)
+    return kept[::-1]
+
+
+def _idle_unmarked(sequence: Ints, started: Ints, observed: Ints, feedback: Bools, drained: Bools) -> Bools:
+    """Nothing was in flight, and the host was free: it had seen the round before end, and then waited.
+
+    A host that stumbles sees that end only after it has submitted.
+    """
+    waited = started[1:] - np.maximum(observed[:-1], started[:-1])
+    enough = np.where(feedback[:-1], IDLE_UNMARKED_AFTER_FEEDBACK_NS, IDLE_UNMARKED_NS)
+    follows = sequence[1:] == sequence[:-1] + 1
+    return np.concatenate(([False], follows & drained[1:] & (waited >= enough)))
+
+
+def _host_times(sequence: Ints, started: Ints, observed: Ints, idle: Bools, waits: Bools) -> Ints:
+    """With two in flight the host can begin once it has submitted the round before and seen the one before that end.
+
+    Where it `waits` it has to see the round before end: after completion feedback, and for start-up replays.
+    """
+    host = np.full(len(started), -1, dtype=np.int64)
+    if len(started) < 3:
+        return host
+    seen = np.where(waits[2:] & (observed[1:-1] < started[2:]), observed[1:-1], observed[:-2])
+    known = (sequence[2:] == sequence[:-2] + 2) & ~idle[2:]
+    host[2:] = np.where(known, np.maximum(started[2:] - np.maximum(seen, started[1:-1]), 0), -1)
+    return host
+
+
+def _ints(values: Any) -> Ints:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _bools(values: Any) -> Bools:
+    return np.fromiter(values, dtype=np.bool_)
