@@ -13,6 +13,7 @@ from queries.replay.drafts import Verified, accepted_tokens, by_depth, fall_off_
 from queries.replay.exact import can_be_taken_again
 from queries.replay.stretches import Steps, stretches_of
 
+NO_FALL_OFF: Final = by_depth(1.0)
 UNKNOWN: Final = 0.6
 """Acceptance where the record shows no draft and no belief."""
 
@@ -30,22 +31,32 @@ class Acceptance(NamedTuple):
     """Standard error of the tokens accepted a speculative round, over their mean; of the sampling alone."""
 
 
-def acceptance_of(chosen: Sequence[GraphExecution], lanes: int) -> Acceptance:
-    """Fit the decoding rounds of a cell, in the order of submission."""
-    verified = [one for one in chosen if one.batch_tokens_drafted]
-    believed = believed_at_first(chosen, lanes)
-    fall_off = fall_off_of([*merged(by_drafts(verified)), *believed])
-    factors = by_depth(fall_off)
-    believed_rate = rate_of(believed, factors) if believed else UNKNOWN
-    believed_by_depth = tuple(min(believed_rate * factor, 1.0) for factor in factors)
+def acceptance_of(known: Sequence[GraphExecution], chosen: Sequence[GraphExecution], lanes: int) -> Acceptance:
+    """Fit decoding rounds, in the order of submission.
+
+    Args:
+        known: Of the cell and of what is stored before it.
+        chosen: Of the cell.
+        lanes: Sequences in its batch.
+    """
+    verified = [one for one in known if one.batch_tokens_drafted]
+    believed = believed_at_first(chosen, verified, lanes)
     if not verified:
-        return Acceptance(Steps((0,), (believed_rate,)), factors, believed_by_depth, 0.0)
-    overall = rate_of(merged(by_drafts(verified)), factors)
-    misses = np.array([missed(one, overall, factors) for one in verified])
-    stretches = stretches_of(misses)
-    rates = [rate_of(merged(by_drafts(verified[first:last])), factors) for first, last in stretches]
-    starts = [verified[stretch.first].started_at for stretch in stretches]
-    return Acceptance(Steps(tuple(starts), tuple(rates)), factors, believed_by_depth, sampling_error(verified))
+        rate = rate_of(believed, NO_FALL_OFF) if believed else UNKNOWN
+        return Acceptance(Steps((0,), (rate,)), NO_FALL_OFF, believed_by_depth(rate, NO_FALL_OFF), 0.0)
+    overall = rate_of(merged(by_drafts(verified)), NO_FALL_OFF)
+    stretches = stretches_of(np.array([missed(one, overall, NO_FALL_OFF) for one in verified]))
+    accepted = [merged(by_drafts(verified[first:last])) for first, last in stretches]
+    factors = by_depth(fall_off_of(accepted))
+    rates = tuple(rate_of(one, factors) for one in accepted)
+    starts = tuple(verified[stretch.first].started_at for stretch in stretches)
+    first_rate = rate_of(believed, factors) if believed else rates[0]
+    return Acceptance(Steps(starts, rates), factors, believed_by_depth(first_rate, factors), sampling_error(verified))
+
+
+def believed_by_depth(rate: float, factors: Sequence[float]) -> tuple[float, ...]:
+    """Acceptance by depth, none above 1."""
+    return tuple(min(rate * factor, 1.0) for factor in factors)
 
 
 def drafts_of(execution: GraphExecution) -> tuple[Drafts, int]:
@@ -77,21 +88,18 @@ def sampling_error(verified: Sequence[GraphExecution]) -> float:
     return float(np.std(np.diff(emitted)) / np.sqrt(2) / np.sqrt(len(emitted)) / emitted.mean())
 
 
-def believed_at_first(chosen: Sequence[GraphExecution], lanes: int) -> list[Verified]:
-    """What the first decision expected of each speculative candidate, as if it had been measured.
+def believed_at_first(
+    chosen: Sequence[GraphExecution], verified: Sequence[GraphExecution], lanes: int
+) -> list[Verified]:
+    """What the cell's first decision expected of each speculative candidate, as if it had been measured.
 
-    It is worth the trials that the scheduler remembers of a depth. What each candidate drafts is known from its
-    executions in the cell; of one that was never executed nothing is taken.
+    It is worth the trials that the scheduler remembers of a depth. What a candidate drafts is known from its
+    executions; of one that was never executed nothing is taken.
     """
     first = next((one for one in chosen if can_be_taken_again(one)), None)
-    drafts = {one.graph_name: drafts_of(one)[0] for one in chosen if one.batch_tokens_drafted}
+    drafts = {one.graph_name: drafts_of(one)[0] for one in verified}
     if first is None or not drafts:
         return []
     worth = SchedulerSettings().acceptance_memory_trials / lanes / len(drafts)
-    return [
-        Verified(drafts[name], lanes, worth, tokens - lanes)
-        for name, tokens in zip(
-            first.scheduler_candidate_graphs, first.scheduler_candidate_expected_tokens, strict=True
-        )
-        if name in drafts
-    ]
+    expected = zip(first.scheduler_candidate_graphs, first.scheduler_candidate_expected_tokens, strict=True)
+    return [Verified(drafts[name], lanes, worth, tokens - lanes) for name, tokens in expected if name in drafts]

@@ -20,6 +20,7 @@ from engine_hooks.simulator.totals import Totals
 from queries.record import CellExecutions
 from queries.replay.exact import observed_at
 from queries.replay.fitting import Fit, fitted
+from queries.replay.history import executions_lost
 from queries.replay.result import ClosedLoop, Simulated, mean_tokens_per_s
 
 NOTHING_CHARGED: Final = Estimate(0, 0, 0, 0, NEVER_NS)
@@ -34,7 +35,7 @@ class RecordedChoices(Scheduler):
         graphs = tuple(fit.scenario.engine.graph_gpu_ns)
         super().__init__(graphs, cost_model_named("startup_median"), SchedulerSettings(calibration_executions=0))
         known = {graph.name: graph for graph in graphs}
-        self._left = [known[one.graph_name] for one in reversed(fit.rounds) if one.graph_name in known]
+        self._left = [known[one.graph_name] for one in reversed(with_lost_ones(fit.rounds)) if one.graph_name in known]
 
     def choose(self, state: BatchState) -> Decision:
         """The next graph of the record; the last one again where the simulation goes on for longer."""
@@ -148,21 +149,41 @@ def result_of(
     under_recorded: tuple[Simulated, ...],
 ) -> ClosedLoop:
     """Put the runs together."""
-    recorded = counted(cell.executions)
+    filled = with_lost_ones(cell.executions)
+    recorded = counted(filled)
     speeds = [one.tokens_per_s for one in under_model]
     mean = statistics.fmean(speeds)
     calibration = abs(mean_tokens_per_s(choices) / recorded.tokens_per_s - 1)
+    plain_fraction = statistics.fmean(one.plain_fraction for one in under_model)
     return ClosedLoop(
         mean,
-        error_percent(speeds, fit.acceptance_error, calibration),
-        statistics.fmean(one.plain_fraction for one in under_model),
+        # Plain decode emits what it emits, whatever is known of drafts.
+        error_percent(speeds, fit.acceptance_error * (1 - plain_fraction), calibration),
+        plain_fraction,
         under_model,
         recorded.tokens_per_s,
         recorded.plain_fraction,
         choices,
         under_recorded,
-        fit.notes,
+        (*fit.notes, *notes_on_lost_ones(cell.executions)),
     )
+
+
+def with_lost_ones(executions: Sequence[GraphExecution]) -> tuple[GraphExecution, ...]:
+    """The executions, each one that was never recorded taken for a round like the one before it."""
+    filled = list(executions[:1])
+    for one in executions[1:]:
+        filled += [filled[-1]] * (one.graph_sequence - filled[-1].graph_sequence - 1)
+        filled.append(one)
+    return tuple(filled)
+
+
+def notes_on_lost_ones(executions: Sequence[GraphExecution]) -> tuple[str, ...]:
+    """What is taken for recorded although it was lost."""
+    lost = executions_lost(executions)
+    if not lost:
+        return ()
+    return (f"{lost} executions were lost; each is counted as one more round like the one before it",)
 
 
 def error_percent(speeds: Sequence[float], acceptance_error: float, calibration: float) -> float:

@@ -47,16 +47,22 @@ def rate_of(verified: Sequence[Verified], factors: Sequence[float]) -> float:
     return (low + high) / 2
 
 
-def fall_off_of(verified: Sequence[Verified]) -> float:
-    """How acceptance changes from one depth to the next, as far as graphs of different depth show it."""
+def fall_off_of(stretches: Sequence[Sequence[Verified]]) -> float:
+    """How acceptance changes from one depth to the next, as far as graphs of different depth show it.
+
+    In each of the stretches acceptance has a level of its own.
+    """
     from scipy import optimize  # noqa: PLC0415 (takes a second)
 
     def misfit(fall_off: float) -> float:
         factors = by_depth(fall_off)
-        rate = rate_of(verified, factors)
-        return sum(squared_misfit(one, rate, factors) for one in verified) + ((fall_off - 1) / FALL_OFF_SD) ** 2
+        missed = 0.0
+        for verified in stretches:
+            rate = rate_of(verified, factors)
+            missed += sum(squared_misfit(one, rate, factors) for one in verified)
+        return missed + ((fall_off - 1) / FALL_OFF_SD) ** 2
 
-    if len({one.drafts for one in verified}) < 2:
+    if all(len(verified) < 2 for verified in stretches):
         return 1.0
     return float(optimize.minimize_scalar(misfit, bounds=(0.5, 1.2), method="bounded").x)
 

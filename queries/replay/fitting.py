@@ -85,7 +85,9 @@ def fitted(cell: CellExecutions) -> Fit:
         pauses=pauses_of(rounds, began_at),
         duration_ns=max(last_ns, 1),
     )
-    stumbles = tuple(delay._replace(at_ns=delay.at_ns - began_at) for delay in parts.planning.stumbles)
+    stumbles = tuple(
+        delay._replace(at_ns=delay.at_ns - began_at) for delay in parts.planning.stumbles if delay.at_ns >= began_at
+    )
     acceptance = parts.acceptance
     return Fit(
         scenario,
@@ -104,12 +106,13 @@ def parts_of(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> Parts:
     """Fit each quantity by itself."""
     chosen = [one for one in rounds if one.graph_kind in CHOSEN_KINDS]
     lanes = int(statistics.median([one.batch_lanes or 1 for one in chosen]))
-    acceptance = acceptance_of(chosen, lanes)
+    known = (*cell.before, *rounds)
+    acceptance = acceptance_of([one for one in known if one.graph_kind in CHOSEN_KINDS], chosen, lanes)
     return Parts(
         candidate_graphs(cell, lanes, acceptance),
         lanes,
-        gpu_times_of(rounds),
-        planning_of(rounds),
+        gpu_times_of(known),
+        planning_of(known),
         acceptance,
         prefills_of(rounds),
         1 if feedback_share(chosen) > 0.5 else 0,
@@ -126,13 +129,13 @@ def engine_of(cell: CellExecutions, parts: Parts, launch_ns: int) -> Engine:
         graph_gpu_ns={graph: int(device_ns(cell, parts, graph.name)) for graph in parts.graphs},
         gpu_noise=parts.gpu.noise,
         gpu_speed_sd=0.0,
-        planning_ns=int(min(planning.kind_ns.values(), default=0)),
+        planning_ns=int(planning.least_ns),
         planning_sigma=planning.sigma,
         slow_planning_sigma=planning.sigma,
         notify_ns=notify_ns_of(cell.executions),
         launch_ns=launch_ns,
         request_tokens=parts.prefills.tokens_between,
-        prefill_ns=int(parts.prefills.gpu_time_ns),
+        prefill_ns=int(prefill_ns_of(cell, parts)),
         prefill_graph=prefill,
         lane_acceptance_sd=0.0,
         cell_acceptance_sd=0.0,
@@ -140,13 +143,18 @@ def engine_of(cell: CellExecutions, parts: Parts, launch_ns: int) -> Engine:
     )
 
 
+def prefill_ns_of(cell: CellExecutions, parts: Parts) -> float:
+    """Mean device time of what no scheduler chooses, at factor 1."""
+    names = [one.graph_name for one in cell.executions if one.graph_kind not in CHOSEN_KINDS]
+    return statistics.fmean(parts.gpu.graph_ns.get(name, 0.0) for name in names) if names else 0.0
+
+
 def device_ns(cell: CellExecutions, parts: Parts, graph: str) -> float:
-    """Device time of a graph: measured in the cell, else before it, else the least it was ever charged."""
+    """Device time of a graph: as measured, if only at start-up; else the least it was ever charged."""
     if graph in parts.gpu.graph_ns:
         return parts.gpu.graph_ns[graph]
-    before = [one.graph_gpu_time_ns for one in cell.before if one.graph_name == graph]
-    before += [one.graph_gpu_time_ns for one in cell.executions if one.graph_name == graph]
-    return statistics.median(before) if before else least_charged_ns(cell.executions, graph)
+    calibrated = [one.graph_gpu_time_ns for one in cell.executions if one.graph_name == graph]
+    return statistics.median(calibrated) if calibrated else least_charged_ns(cell.executions, graph)
 
 
 def least_charged_ns(executions: Sequence[GraphExecution], graph: str) -> int:

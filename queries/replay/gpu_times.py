@@ -2,12 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from engine_hooks.contract.execution import GraphExecution
 from queries.replay.stretches import Steps, spread_of, steps_of
+
+NO_FACTOR: Final = Steps((0,), (1.0,))
+ROUNDS_OF_FITTING: Final = 3
 
 
 class GpuTimes(NamedTuple):
@@ -29,18 +32,22 @@ def gpu_times_of(executions: Sequence[GraphExecution]) -> GpuTimes:
     by_graph: dict[str, list[GraphExecution]] = defaultdict(list)
     for one in timed:
         by_graph[one.graph_name].append(one)
-    median_ns = {name: float(np.median([one.graph_gpu_time_ns for one in ones])) for name, ones in by_graph.items()}
-    logs = np.log([one.graph_gpu_time_ns / median_ns[one.graph_name] for one in timed])
-    steps = steps_of([one.started_at for one in timed], logs)
-    factor = Steps(steps.from_ns, tuple(np.exp(steps.values).tolist()))
+    factor = NO_FACTOR
+    # What changed shows once the graphs' means are known, and the means once it is known what changed.
+    for _ in range(ROUNDS_OF_FITTING):
+        median_ns = {
+            name: float(np.median([one.graph_gpu_time_ns / factor.at(one.started_at) for one in ones]))
+            for name, ones in by_graph.items()
+        }
+        logs = np.log([one.graph_gpu_time_ns / median_ns[one.graph_name] for one in timed])
+        factor = steps_of([one.started_at for one in timed], logs).exponential()
     graph_ns, graph_factor, rests = {}, {}, []
     for name, ones in by_graph.items():
         steady_ns = np.array([one.graph_gpu_time_ns / factor.at(one.started_at) for one in ones])
-        own = steps_of([one.started_at for one in ones], np.log(steady_ns / median_ns[name]))
-        own_factor = Steps(own.from_ns, tuple(np.exp(own.values).tolist()))
+        own = steps_of([one.started_at for one in ones], np.log(steady_ns / median_ns[name])).exponential()
         if len(own.values) > 1:
-            graph_factor[name] = own_factor
-            steady_ns /= np.array([own_factor.at(one.started_at) for one in ones])
+            graph_factor[name] = own
+            steady_ns /= np.array([own.at(one.started_at) for one in ones])
         graph_ns[name] = float(steady_ns.mean())
         rests.append(steady_ns / graph_ns[name] - 1)
     return GpuTimes(graph_ns, factor, graph_factor, spread_of(np.concatenate(rests)))

@@ -1,5 +1,9 @@
 """The graphs that a cell's scheduler chose from."""
 
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.scheduler.graphs import DRAFTS_PER_LANE_MAX, Graph, drafts_under
 from queries.record import CellExecutions
@@ -13,17 +17,23 @@ def candidate_graphs(cell: CellExecutions, lanes: int, acceptance: Acceptance) -
     """Every graph chosen from in the cell, in the record's order, which breaks ties."""
     usable = [one for one in cell.executions if can_be_taken_again(one)]
     names = dict.fromkeys(name for one in usable for name in one.scheduler_candidate_graphs)
-    seen = {
-        one.graph_name: Graph(one.graph_name, one.graph_kind, budget_in(one.batch_tokens_drafted, lanes))
-        for one in (*cell.before, *cell.executions)
-        if one.graph_kind in CHOSEN_KINDS and (one.batch_lanes or lanes) == lanes and one.scheduler_candidate_graphs
-    }
+    seen = executed_graphs((*cell.before, *cell.executions), lanes)
     expected = {
         name: tokens
         for one in reversed(usable)
         for name, tokens in zip(one.scheduler_candidate_graphs, one.scheduler_candidate_expected_tokens, strict=True)
     }
     return tuple(seen.get(name) or graph_expected(name, expected[name], lanes, acceptance) for name in names)
+
+
+def executed_graphs(executions: Sequence[GraphExecution], lanes: int) -> dict[str, Graph]:
+    """The graphs that were executed with so many lanes, each with the drafts that it had most often."""
+    counted: dict[str, Counter[Graph]] = defaultdict(Counter)
+    for one in executions:
+        if one.graph_kind in CHOSEN_KINDS and one.batch_lanes in (lanes, None) and one.scheduler_candidate_graphs:
+            budget = budget_in(one.batch_tokens_drafted, lanes)
+            counted[one.graph_name][Graph(one.graph_name, one.graph_kind, budget)] += 1
+    return {name: graphs.most_common(1)[0][0] for name, graphs in counted.items()}
 
 
 def budget_in(drafted: int | None, lanes: int) -> int | None:

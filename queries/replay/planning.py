@@ -34,8 +34,14 @@ class Planning(NamedTuple):
 
     def ns_at(self, graph: str, kind: GraphKind, at: int) -> float:
         """How long a round of this graph is planned at an instant."""
-        usual_ns = self.graph_ns.get(graph) or self.kind_ns.get(kind) or max(self.kind_ns.values(), default=USUAL_NS)
-        return usual_ns * (self.factor[kind].at(at) if kind in self.factor else 1.0)
+        if kind not in self.factor:
+            return self.least_ns
+        return (self.graph_ns.get(graph) or self.kind_ns[kind]) * self.factor[kind].at(at)
+
+    @property
+    def least_ns(self) -> float:
+        """The host at its best: a kind of round that it never planned is not known to be slow."""
+        return min((ns * min(self.factor[kind].values) for kind, ns in self.kind_ns.items()), default=USUAL_NS)
 
 
 def planning_of(executions: Sequence[GraphExecution]) -> Planning:
@@ -55,7 +61,7 @@ def planning_of(executions: Sequence[GraphExecution]) -> Planning:
         kind_ns[kind] = float(np.median([one.planning_ns for one in steady]))
         logs = np.log([one.planning_ns / graph_ns[one.execution.graph_name] for one in steady])
         steps = steps_of([one.execution.started_at for one in steady], logs)
-        factor[kind] = Steps(steps.from_ns, tuple(np.exp(steps.values).tolist()))
+        factor[kind] = steps.exponential()
         rests.append(logs - np.array([steps.at(one.execution.started_at) for one in steady]))
     sigma = spread_of(np.concatenate(rests)) if rests else 0.0
     return Planning(graph_ns, kind_ns, factor, sigma, stumbles_of(executions, met))

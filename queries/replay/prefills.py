@@ -21,24 +21,21 @@ class Prefills(NamedTuple):
     """They come once in so many tokens, as requests end."""
     rate_hz: float
     """They come at this rate."""
-    gpu_time_ns: float
-    """Mean."""
 
 
 def prefills_of(rounds: Sequence[GraphExecution]) -> Prefills:
     """Fit them: requests that end bring them by tokens, new ones by time; the more even gaps tell."""
     numbered = [n for n, one in enumerate(rounds) if one.graph_kind not in CHOSEN_KINDS]
     if not numbered:
-        return Prefills(0, 0.0, 0.0)
-    gpu_ns = statistics.fmean(rounds[n].graph_gpu_time_ns for n in numbered)
+        return Prefills(0, 0.0)
     tokens = list(accumulate(one.batch_tokens_emitted or 0 for one in rounds))
     in_tokens = [tokens[after] - tokens[before] for before, after in pairwise(numbered)]
     in_time = [rounds[after].started_at - rounds[before].started_at for before, after in pairwise(numbered)]
     by_time = len(in_time) >= GAPS_MIN and unevenness(in_time) < CLEARLY * unevenness(in_tokens)
     if by_time or not tokens[-1]:
         elapsed_s = (rounds[-1].started_at - rounds[0].started_at) / 1e9
-        return Prefills(0, len(numbered) / elapsed_s if elapsed_s else 0.0, gpu_ns)
-    return Prefills(max(round(tokens[-1] / len(numbered)), 1), 0.0, gpu_ns)
+        return Prefills(0, len(numbered) / elapsed_s if elapsed_s else 0.0)
+    return Prefills(max(round(tokens[-1] / len(numbered)), 1), 0.0)
 
 
 def unevenness(gaps: Sequence[int]) -> float:

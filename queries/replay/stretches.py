@@ -81,6 +81,10 @@ class Steps(NamedTuple):
         """Its value at an instant."""
         return self.values[max(bisect_right(self.from_ns, ns) - 1, 0)]
 
+    def exponential(self) -> "Steps":
+        """The same of the quantity whose logarithm this is."""
+        return Steps(self.from_ns, tuple(np.exp(self.values).tolist()))
+
 
 def steps_of(at_ns: Sequence[int], values: Floats) -> Steps:
     """A series of measurements as the level it keeps from stretch to stretch: the median of each."""
