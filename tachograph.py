@@ -42,6 +42,7 @@ try:
     from engine_hooks.commands.simulate.live import live
     from engine_hooks.commands.simulate.scenarios import scenarios
     from engine_hooks.errors import EngineHooksError
+    from queries.commands.compare import compare
     from queries.commands.query import query
     from queries.errors import QueriesError
     from queries.runner import run
@@ -403,6 +404,7 @@ def application() -> typer.Typer:
     app.command()(takes_settings(collect, reads=False))
     app.command()(takes_settings(dashboard))
     app.command()(takes_settings(query))
+    app.command()(takes_settings(compare))
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)
     app.add_typer(simulations())

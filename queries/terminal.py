@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 from queries.catalogue import Column, Query
@@ -130,7 +130,7 @@ def console_width() -> int:
     return Console().width if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WHEN_PIPED
 
 
-def printed(table: Table) -> bytes:
+def printed(table: RenderableType) -> bytes:
     """The table as text: as wide as the terminal and coloured there, plain and unfolded elsewhere."""
     is_terminal = sys.stdout.isatty()
     text = io.StringIO()

@@ -1,0 +1,1 @@
+"""Two arms of a benchmark compared, cell against cell: pairs, shifts with intervals, verdicts."""

@@ -1,0 +1,45 @@
+"""The comparison of arms whose cells lie in ClickHouse."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from queries.compare.cells import Cell, cells_of
+from queries.compare.comparison import SMALLEST_SHIFT, Comparison, Metric, compared
+from queries.errors import CallError
+from queries.runner import run
+
+CELLS_MAX: Final = 10_000
+"""Of one arm."""
+
+
+def compare_stored(
+    url: str,
+    arms: tuple[str, str] = ("before", "after"),
+    by: Sequence[str] = ("host", "package"),
+    metric: Metric = Metric.TOKENS_PER_S,
+    smallest_shift: float = SMALLEST_SHIFT,
+    from_: str | None = None,
+    to: str | None = None,
+) -> Comparison:
+    """Compare two arms by the cells of a time range; instants as the catalogue takes them.
+
+    Raises:
+        QueriesError: as `queries.runner.run` and `queries.compare.comparison.compared`.
+    """
+    cells = [cell for arm in dict.fromkeys(arms) for cell in cells_of_arm(url, arm, from_, to)]
+    return compared(cells, arms, by, metric, smallest_shift)
+
+
+def cells_of_arm(url: str, arm: str, from_: str | None, to: str | None) -> list[Cell]:
+    """Every cell of an arm.
+
+    Raises:
+        CallError: there are more than `CELLS_MAX`, or the arm has no name.
+        QueriesError: as `queries.runner.run`.
+    """
+    if not arm:
+        raise CallError("--arm takes two names: --arm before,after")
+    rows = run("cells", url, "rows", arm=arm, limit=CELLS_MAX + 1, **{"from": from_, "to": to})
+    if len(rows) > CELLS_MAX:
+        raise CallError(f"arm {arm} has more than {CELLS_MAX:,} cells: narrow the time by --from and --to")
+    return cells_of(rows)
