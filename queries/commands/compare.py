@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import typer
@@ -14,7 +15,15 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "markdown", "json"]
 MetricName = Literal["tokens_per_s", "plain_fraction"]
-VerdictName = Literal["better", "worse", "within-noise", "undetermined"]
+
+
+class VerdictName(StrEnum):
+    """A verdict as an option writes it."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    WITHIN_NOISE = "within-noise"
+    UNDETERMINED = "undetermined"
 
 
 class Settings(Protocol):
@@ -60,7 +69,13 @@ def compare(
     from queries.compare.stored import compare_stored  # noqa: PLC0415
 
     comparison = compare_stored(
-        settings.clickhouse_url, arms_of(arm), labels_named(by), Metric(metric), smallest_shift, from_, to
+        settings.clickhouse_url,
+        arms_of(arm),
+        by=labels_named(by),
+        metric=Metric(metric),
+        smallest_shift=smallest_shift,
+        from_=from_,
+        to=to,
     )
     show(comparison, format)
     check(comparison, fail_on or [])
@@ -97,7 +112,7 @@ def check(comparison: "Comparison", fail_on: Sequence[VerdictName]) -> None:
     """Raise `FailOnError` where a row has one of these verdicts."""
     from queries.compare.wording import name_of  # noqa: PLC0415 (as above)
 
-    failing = [row for row in comparison.rows if str(row.verdict).replace(" ", "-") in fail_on]
+    failing = [row for row in comparison.rows if row.verdict.replace(" ", "-") in fail_on]
     if failing:
         rows = ", ".join(f"{name_of(row)} is {row.verdict}" for row in failing)
         raise FailOnError(f"--fail-on: {comparison.arms[1]} against {comparison.arms[0]}: {rows}")

@@ -18,7 +18,8 @@ def markdown(comparison: Comparison) -> str:
     ]
     lines = [line_of(heads), line_of(["---"] * len(heads))]
     lines += [line_of(row_of(group, comparison)) for group in comparison.rows]
-    lines += ["", *(f"- {escaped(remark)}" for remark in remarks(comparison))]
+    if told := remarks(comparison):
+        lines += ["", *(f"- {escaped(remark)}" for remark in told)]
     return "\n".join([*lines, "", f"<sub>{how_computed(comparison)}</sub>", ""])
 
 

@@ -15,6 +15,7 @@ CELLS_MAX: Final = 10_000
 def compare_stored(
     url: str,
     arms: tuple[str, str] = ("before", "after"),
+    *,
     by: Sequence[str] = ("host", "package"),
     metric: Metric = Metric.TOKENS_PER_S,
     smallest_shift: float = SMALLEST_SHIFT,

@@ -56,12 +56,12 @@ def add_rows(table: Table, group: Group, comparison: Comparison, arms: tuple[str
     """Two lines, one for each arm."""
     shift, values = group.shift, (*group.before.values, *group.after.values)
     first, second = (
-        [
+        (
             Text(arm),
             figure(cells.mean, comparison.metric),
             str(stuck(cells)),
             strip(cells, min(values), max(values)),
-        ]
+        )
         for arm, cells in zip(arms, (group.before, group.after), strict=True)
     )
     verdict = Text(verdict_text(group).replace(", ", "\n"), style=COLOURS[group.verdict])

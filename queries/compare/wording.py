@@ -29,7 +29,7 @@ def stuck(arm: ArmCells) -> int:
 
 def signed(value: float) -> str:
     """A shift."""
-    return f"{value:+.2f}"
+    return f"{value:+.2f}".replace("-0.00", "+0.00")
 
 
 def interval_text(interval: Interval | None) -> str:
@@ -72,7 +72,7 @@ def how_computed(comparison: Comparison) -> str:
     correction = f", Holm-adjusted over {rows} rows" if rows > 1 else ""
     return (
         f"{comparison.metric} over elapsed time, every cell of a pair counted; cells paired in mirrored order."
-        f" Shift: Hodges-Lehmann, in {unit}, with its {CONFIDENCE:.0%} interval (signed-rank test inverted);"
+        f" Shift: Hodges-Lehmann, in {unit}, with its {100 * CONFIDENCE:.0f} % interval (signed-rank test inverted);"
         f" mean: percentile bootstrap over pairs ({RESAMPLES:,} draws)."
         f" Better or worse: signed-rank test at 5 %{correction}, and the mean's interval on the same side of zero."
         f" Within noise: both intervals inside ±{comparison.smallest_shift:g} {comparison.unit} and inside the A/A band,"
