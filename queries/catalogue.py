@@ -1,11 +1,13 @@
 """The catalogue: every query of `sql/`, read from the heads of its files.
 
 A query is `sql/<topic>/<name>.sql`, one question a file. A part is `sql/parts/<name>.sql`: a common
-table expression that queries and other parts share, so that a verdict is defined once. A head is the
-comment lines that begin the file, one entry a line:
+table expression that queries and other parts share, so that a verdict is defined once; or one row of
+one value, which the server works out once, before it plans what to read. A head is the comment lines
+that begin the file, one entry a line:
 
-    -- question: TEXT                                  (a query; a part has `part: TEXT`)
+    -- question: TEXT                                  (a query; a part has `part: TEXT` or `row: TEXT`)
     -- uses: PART, PART                                (optional)
+    -- plan: PART                                      (queries only, optional: what `plan` stands for in their parts)
     -- parameter NAME: TYPE = DEFAULT | MEANING        ('' is the empty string)
     -- column NAME [UNIT] | MEANING                    (queries only, in the order of the result)
     -- table: COLUMN, COLUMN                           (queries only: what a terminal shows)
@@ -26,7 +28,7 @@ from queries.errors import HeadError, UnknownQueryError
 SQL_ROOT = Path(__file__).parent / "sql"
 PARTS_FOLDER = "parts"
 
-ENTRY = re.compile(r"-- (?P<kind>question|part|uses|table|example): (?P<text>\S.*)")
+ENTRY = re.compile(r"-- (?P<kind>question|part|row|uses|plan|table|example): (?P<text>\S.*)")
 PARAMETER = re.compile(r"-- parameter (?P<name>\w+): (?P<type>\S.*?) = (?P<default>.+?) \| (?P<meaning>\S.*)")
 COLUMN = re.compile(r"-- column (?P<name>\w+) \[(?P<unit>[^\]]*)\] \| (?P<meaning>\S.*)")
 Value = TypeVar("Value")
@@ -136,7 +138,8 @@ def add(entries: dict[str, Value], name: str, value: Value, place: str) -> None:
 
 def check_head(file: SqlFile) -> None:
     """Refuse a head that lacks an entry, or parameters that the body does not use."""
-    needed = ("part",) if file.path.parent.name == PARTS_FOLDER else ("question", "table", "example")
+    is_part = file.path.parent.name == PARTS_FOLDER
+    needed = ("row" if "row" in file.entries else "part",) if is_part else ("question", "table", "example")
     for kind in needed:
         if kind not in file.entries:
             raise HeadError(f"{file.path}:1: the head has no `-- {kind}: …`")
@@ -174,11 +177,21 @@ def parameters_of(files: list[SqlFile]) -> tuple[Parameter, ...]:
     return tuple(parameters.values())
 
 
+def named(name: str, part: SqlFile) -> str:
+    """A part as it stands in `WITH`: a common table expression, or one value that is worked out once."""
+    body = part.body.rstrip()
+    return f"(\n{body}\n) AS {name}" if "row" in part.entries else f"{name} AS (\n{body}\n)"
+
+
 def compose(file: SqlFile, parts: dict[str, SqlFile]) -> Query:
     """One query out of its file and the parts that it uses."""
+    if plan := file.entries.get("plan"):
+        if plan not in parts:
+            raise HeadError(f"{file.path}:1: `plan` names {plan}, which is no part")
+        parts = parts | {"plan": parts[plan]}
     needed = parts_of(file, parts)
     parameters = parameters_of([*needed.values(), file])
-    common = ",\n".join(f"{name} AS (\n{part.body.rstrip()}\n)" for name, part in needed.items())
+    common = ",\n".join(named(name, part) for name, part in needed.items())
     sql = f"WITH {common}\n{file.body}" if common else file.body
     declared = {(parameter.name, parameter.type) for parameter in parameters}
     for name, type_ in PLACEHOLDER.findall(sql):

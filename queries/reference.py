@@ -25,6 +25,7 @@ A new query is one file `queries/sql/<topic>/<name>.sql`; its head has one entry
 
     -- question: TEXT
     -- uses: PART, PART                               (common table expressions of queries/sql/parts)
+    -- plan: PART                                     (optional: what `plan` stands for in those parts)
     -- parameter NAME: TYPE = DEFAULT | MEANING       (bound by the server where the body has {NAME:TYPE})
     -- column NAME [UNIT] | MEANING                   (in the order of the result)
     -- table: COLUMN, COLUMN                          (what a terminal shows)

@@ -50,6 +50,7 @@ def test_a_head_is_read(tmp_path: Path) -> None:
         ("{host:String}", "{host:String} = {arm:String}", 1, "{arm:String} has no"),
         ("-- question: How many?\n", "-- question: How many?\n-- uses: absent\n", 1, "`uses` names absent"),
         ("-- column executions [executions] | How many.\n", "", 1, "no `-- column"),
+        ("-- question: How many?\n", "-- question: How many?\n-- plan: absent\n", 1, "`plan` names absent"),
     ],
 )
 def test_a_broken_head_names_file_and_line(tmp_path: Path, old: str, new: str, line: int, says: str) -> None:
@@ -68,6 +69,14 @@ def test_parts_come_before_what_uses_them_once(tmp_path: Path) -> None:
     write(tmp_path, text)
     sql = load(tmp_path)["many"].sql
     assert re.findall(r"(\w+) AS \(", sql) == ["all", "few"]
+
+
+def test_a_query_says_what_its_parts_plan_by(tmp_path: Path) -> None:
+    write(tmp_path, "-- row: Days.\nSELECT [1]\n", "parts/days.sql")
+    write(tmp_path, "-- part: Few.\n-- uses: plan\nSELECT * FROM graph_executions WHERE has(plan, 1)\n", "parts/few.sql")
+    text = GOOD.replace("-- parameter", "-- uses: few\n-- plan: days\n-- parameter").replace("graph_executions", "few")
+    write(tmp_path, text)
+    assert load(tmp_path)["many"].sql.startswith("WITH (\nSELECT [1]\n) AS plan,\nfew AS (")
 
 
 def test_parts_that_use_each_other_are_refused(tmp_path: Path) -> None:

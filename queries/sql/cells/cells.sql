@@ -1,5 +1,6 @@
 -- question: How did each cell fare, and which are stuck in plain decode or judged by inflated estimates?
 -- uses: verdicts
+-- plan: turned_cells
 -- parameter limit: UInt64 = 10000 | At most so many cells, newest first.
 -- column service_instance_id [] | The engine instance.
 -- column cell [] | The cell, unique within its instance: the benchmark's cell_id, else the start of its 30 s window in Unix seconds.

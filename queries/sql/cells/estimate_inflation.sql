@@ -1,5 +1,6 @@
 -- question: Which graphs were charged more than they cost, in which cell, since when, and did it change decisions?
 -- uses: decisions, measured_costs, labels
+-- plan: charged_cells
 -- parameter inflated_above_s: Float64 = 1 | Inflation that turned decisions for at least this long is marked inflated, in s.
 -- parameter limit: UInt64 = 10000 | At most so many rows, the most time turned first.
 -- column service_instance_id [] | The engine instance.

@@ -1,5 +1,6 @@
 -- question: Which cells are stuck in plain decode, since when, and what would the best speculative graph have given?
 -- uses: verdicts, plain_stretches, plain_alternatives
+-- plan: stuck_or_turned_cells
 -- parameter limit: UInt64 = 1000 | At most so many cells, worst first.
 -- column service_instance_id [] | The engine instance.
 -- column cell [] | The cell.

@@ -1,5 +1,7 @@
 -- question: Which engine instances are there, and when was each last heard of?
--- uses: selected, engine_graphs
+-- uses: cells_nearby, engine_graphs
+-- parameter arm: String = '' | cell_arm; '' is any.
+-- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 -- parameter limit: UInt64 = 10000 | At most so many instances, the latest first.
 -- column service_instance_id [] | The engine instance: one run of one process.
 -- column service_name [] | OpenTelemetry service.
@@ -41,16 +43,20 @@ FROM
         any(engine_tensor_parallel) AS engine_tensor_parallel,
         any(gpu_ids) AS gpu_ids,
         any(engine_attributes) AS engine_attributes,
-        argMaxIf(scheduler_cost_model, started_at, scheduler_cost_model != '') AS scheduler_cost_model,
+        max(cost_model_latest).2 AS scheduler_cost_model,
         arraySort(groupUniqArray(graph_name)) AS graphs,
-        min(started_at) AS first_seen,
-        max(addNanoseconds(started_at, duration_ns)) AS last_seen,
-        max(received_at) AS last_received_at,
-        count() AS executions,
+        min(first_started_at) AS first_seen,
+        max(last_ended_at) AS last_seen,
+        max(c.last_received_at) AS last_received_at,
+        sum(c.executions) AS executions,
         uniqExact(cell) AS cells,
         arraySort(groupUniqArrayIf(cell_arm, cell_arm != '')) AS arms
-    FROM selected
+    FROM cells_nearby AS c
+    WHERE window_started_at > subtractSeconds(asked.since, 30)
+        AND ({arm:String} = '' OR cell_arm = {arm:String})
+        AND ({cell:String} = '' OR cell = {cell:String})
     GROUP BY service_instance_id
+    HAVING max(last_started_at) >= asked.since AND first_seen < asked.until
 ) AS e
 LEFT JOIN engine_graphs AS g ON g.service_instance_id = e.service_instance_id
 ORDER BY last_seen DESC, service_instance_id

@@ -1,21 +1,15 @@
--- part: What each engine instance can execute: the graphs it ran as speculative and as anything else, and candidates that promised more than a token a lane.
--- uses: nearby
+-- part: What each engine instance can execute: the graphs it ran as speculative and as anything else, and candidates that promised more than one token a lane.
+-- uses: cells_nearby
 SELECT
     service_instance_id,
     groupUniqArrayIf(graph_name, graph_kind = 'speculative') AS speculative_executed,
     groupUniqArrayIf(graph_name, graph_kind != 'speculative') AS other_executed,
     -- Plain decode promises one token a lane. A graph that promises more, of a kind never seen, can only be speculative.
-    groupUniqArrayArray(arrayFilter(
-        (graph, position) -> batch_lanes IS NULL
-            OR empty(scheduler_candidate_expected_tokens)
-            OR scheduler_candidate_expected_tokens[position] > assumeNotNull(batch_lanes),
-        scheduler_candidate_graphs,
-        arrayEnumerate(scheduler_candidate_graphs)
-    )) AS promising_candidates,
+    groupUniqArrayArray(promising_candidates) AS promising,
     arraySort(arrayConcat(
         speculative_executed,
-        arrayFilter(graph -> NOT has(speculative_executed, graph) AND NOT has(other_executed, graph), promising_candidates)
+        arrayFilter(graph -> NOT has(speculative_executed, graph) AND NOT has(other_executed, graph), promising)
     )) AS speculative_graphs,
     notEmpty(speculative_graphs) AS has_speculative
-FROM nearby
+FROM cells_nearby
 GROUP BY service_instance_id

@@ -1,5 +1,5 @@
 -- part: What each cell asked for says of itself.
--- uses: selected
+-- uses: cells_nearby
 SELECT
     service_instance_id,
     cell,
@@ -7,6 +7,6 @@ SELECT
     any(engine_name) AS engine_name,
     any(engine_package) AS engine_package,
     any(engine_recipe) AS engine_recipe,
-    argMaxIf(scheduler_cost_model, started_at, scheduler_cost_model != '') AS scheduler_cost_model
-FROM selected
+    max(cost_model_latest).2 AS scheduler_cost_model
+FROM cells_nearby
 GROUP BY service_instance_id, cell

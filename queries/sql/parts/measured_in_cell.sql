@@ -1,5 +1,5 @@
 -- part: What each graph cost in each cell that executed it. A gap or handoff counts as the graph's only when at least 5 executions show it, so that one stumble never does.
--- uses: nearby
+-- uses: executions_to_read
 SELECT
     service_instance_id,
     cell,
@@ -15,5 +15,5 @@ SELECT
     gpu_time_median_ns + exposed_ns AS cost_ns,
     -- Where the GPU's own clock drifts within a cell, an estimate is right at its time though off the median.
     quantileExact(0.9)(graph_gpu_time_ns) + exposed_ns AS cost_p90_ns
-FROM nearby
+FROM executions_to_read
 GROUP BY service_instance_id, cell, graph_name

@@ -1,6 +1,5 @@
 -- part: The executions asked for, each with its cell.
--- parameter from: DateTime64(9, 'UTC') = 1970-01-01 00:00:00 | Executions submitted at or after this instant. A cell cut by it is judged by the part inside.
--- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
+-- uses: asked
 -- parameter service_instance_id: String = '' | One engine instance; '' is any.
 -- parameter host: String = '' | host_name; '' is any.
 -- parameter package: String = '' | engine_package; '' is any.
@@ -9,8 +8,8 @@
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 SELECT *, cell
 FROM graph_executions
-WHERE started_at >= {from:DateTime64(9, 'UTC')}
-    AND started_at < {to:DateTime64(9, 'UTC')}
+WHERE started_at >= asked.since
+    AND started_at < asked.until
     AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
     AND ({host:String} = '' OR host_name = {host:String})
     AND ({package:String} = '' OR engine_package = {package:String})

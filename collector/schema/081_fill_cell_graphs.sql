@@ -1,0 +1,49 @@
+-- Adds each insert to cell_graphs. Whatever is stored, it must not fail: an insert that a view refuses is refused whole.
+CREATE MATERIALIZED VIEW IF NOT EXISTS fill_cell_graphs TO cell_graphs AS
+SELECT
+    toDate(received_at) AS received_on,
+    service_instance_id,
+    toStartOfInterval(started_at, INTERVAL 30 SECOND) AS window_started_at,
+    if(e.cell_id != '', toString(e.cell_id), toString(toUnixTimestamp(window_started_at))) AS cell,
+    host_name, engine_package, engine_recipe, cell_arm, graph_name, graph_kind,
+    any(e.service_name) AS service_name,
+    any(e.engine_name) AS engine_name,
+    any(e.engine_version) AS engine_version,
+    any(e.engine_tensor_parallel) AS engine_tensor_parallel,
+    any(e.gpu_ids) AS gpu_ids,
+    any(e.engine_attributes) AS engine_attributes,
+    any(e.cell_id) AS cell_id,
+    any(e.cell_position) AS cell_position,
+    any(e.cell_concurrency) AS cell_concurrency,
+    maxIf((started_at, toString(scheduler_cost_model)), scheduler_cost_model != '') AS cost_model_latest,
+    min(started_at) AS first_started_at,
+    max(started_at) AS last_started_at,
+    max(addNanoseconds(started_at, duration_ns)) AS last_ended_at,
+    max(received_at) AS last_received_at,
+    max(least(started_at, toDateTime64(received_at, 9, 'UTC'))) AS newest_at,
+    count() AS executions,
+    min(graph_sequence) AS sequence_first,
+    max(graph_sequence) AS sequence_last,
+    groupBitmapState(toUInt64(graph_sequence)) AS sequences,
+    sum(graph_gpu_time_ns) AS gpu_time_ns,
+    countIf(graph_purpose = 'ordinary') AS ordinary_executions,
+    sumIf(graph_wall_time_ns, graph_purpose = 'ordinary') AS ordinary_wall_time_ns,
+    ifNull(sum(batch_tokens_emitted), 0) AS tokens_emitted,
+    quantilesDDState(0.01, 0.5, 0.9)(graph_gpu_time_ns) AS gpu_time_sketch,
+    maxMapIf(graphs, estimates_ns, is_decision) AS charged_max_ns,
+    maxMapIf(graphs, arrayMap(token -> token * estimates_ns[chosen] / greatest(tokens[chosen], 1e-9), tokens), is_decision) AS level_max_ns,
+    groupUniqArrayArray(arrayFilter((graph, token) -> token > lanes, graphs, tokens)) AS promising_candidates
+FROM
+(
+    SELECT
+        *,
+        CAST(scheduler_candidate_graphs, 'Array(String)') AS graphs,
+        arrayResize(scheduler_candidate_estimates_ns, length(graphs)) AS estimates_ns,
+        -- Tokens that nobody recorded promise anything.
+        arrayResize(scheduler_candidate_expected_tokens, length(graphs), 1e18) AS tokens,
+        indexOf(graphs, graph_name) AS chosen,
+        ifNull(batch_lanes, -1) AS lanes,
+        chosen > 0 AND graph_purpose = 'ordinary' AND graph_kind IN ('plain_decode', 'speculative') AS is_decision
+    FROM graph_executions
+) AS e
+GROUP BY received_on, service_instance_id, window_started_at, cell, host_name, engine_package, engine_recipe, cell_arm, graph_name, graph_kind

@@ -1,0 +1,13 @@
+-- part: The executions of the cells to be judged and of those where their graphs' costs are measured.
+-- uses: plan
+-- parameter service_instance_id: String = '' | One engine instance; '' is any.
+-- parameter host: String = '' | host_name; '' is any.
+-- parameter package: String = '' | engine_package; '' is any.
+-- parameter recipe: String = '' | engine_recipe; '' is any.
+SELECT *, cell
+FROM graph_executions
+WHERE (service_instance_id, toStartOfInterval(started_at, INTERVAL 30 SECOND), cell) IN (SELECT arrayJoin(plan.windows))
+    AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+    AND ({host:String} = '' OR host_name = {host:String})
+    AND ({package:String} = '' OR engine_package = {package:String})
+    AND ({recipe:String} = '' OR engine_recipe = {recipe:String})
