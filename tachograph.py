@@ -4,35 +4,32 @@ Exit codes: 0 done; 1 a fault of the run (said in one line); 2 a wrong call or s
 a room's own codes are named in its exceptions.
 """
 
-import ctypes
-import fcntl
 import functools
 import inspect
 import os
 import signal
-import subprocess
 import sys
 import tempfile
-import time
 import traceback
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 try:
     import typer
     from platformdirs import user_data_path
-    from pydantic import AliasChoices, Field, ValidationError
+    from pydantic import AliasChoices, Field, SecretStr, ValidationError
     from pydantic_settings import BaseSettings, SettingsConfigDict
     from rich.console import Console
 
+    from collector.access.presenting import scheme_of, sending_variables, with_credentials
+    from collector.access.settings import access_of
     from collector.commands.collect import collect
     from collector.errors import CollectorError
     from collector.ports import bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
+    from collector.supervision import Part, PartFailedError, Supervisor, alone_in
     from dashboards.commands import dashboard
     from dashboards.errors import DashboardsError
     from engine_hooks.commands.estimate import estimate
@@ -42,6 +39,7 @@ try:
     from engine_hooks.commands.simulate.live import live
     from engine_hooks.commands.simulate.scenarios import scenarios
     from engine_hooks.errors import EngineHooksError
+    from queries.client import shown
     from queries.commands.compare import compare
     from queries.commands.query import query
     from queries.errors import QueriesError
@@ -52,23 +50,48 @@ except KeyboardInterrupt:  # The libraries take a second; Ctrl-C then is no faul
     sys.exit(130)
 
 ENVIRONMENT_PREFIX = "TACHOGRAPH_"
-PR_SET_PDEATHSIG = 1
-"""Of prctl(2): which signal a process gets when its parent dies."""
 
 
 class Settings(BaseSettings):
     """Settings of every command: flags, then `TACHOGRAPH_*` in the environment, then `.env`, then the defaults."""
 
-    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX, env_file=".env", env_ignore_empty=True, extra="ignore"
+    )
 
     data_dir: Path = Field(user_data_path("tachograph"), description="Where the embedded store and the logs lie.")
-    listen_address: str = Field("127.0.0.1", description="Address that every door listens on.")
+    listen_address: str = Field("127.0.0.1", description="Address that the collector listens on.")
+    reachable_as: str = Field(
+        "", description="Name that clients reach it by, as its certificate says; empty is the address it listens on."
+    )
     otlp_grpc_port: int = Field(4317, ge=1, le=65535, description="OTLP over gRPC.")
     otlp_http_port: int = Field(4318, ge=1, le=65535, description="OTLP over HTTP, /healthz, /readyz and /metrics.")
     clickhouse_port: int = Field(8123, ge=1, le=65535, description="The embedded ClickHouse over HTTP, read-only.")
     dashboard_port: int = Field(8501, ge=1, le=65535, description="The dashboards.")
+    dashboard_address: str = Field(
+        "127.0.0.1", description="Address that the dashboards listen on. They ask nobody for a password."
+    )
+    ingest_tokens: SecretStr = Field(SecretStr(""), description="Tokens that senders bear, separated by commas.")
+    ingest_tokens_file: Path | None = Field(
+        None, description="A file of such tokens, one a line; read when it changes."
+    )
+    sql_user: str = Field("default", description="The user who may read, by SQL and at /metrics.")
+    sql_password: SecretStr = Field(SecretStr(""), description="That user's password.")
+    sql_password_file: Path | None = Field(None, description="A file with that password; read when it changes.")
+    tls_certificate: Path | None = Field(None, description="Certificate with its chain, PEM, for every door.")
+    tls_key: Path | None = Field(None, description="The certificate's key, PEM, without a passphrase.")
+    tls_ca: Path | None = Field(
+        None, description="Certificates that commands trust when they connect, PEM; none is the system's."
+    )
+    request_bytes_max: int = Field(16 * 1024**2, ge=1024, description="Bytes of one OTLP request, decompressed.")
+    request_spans_max: int = Field(100_000, ge=1, description="Spans of one OTLP request.")
+    requests_at_once_max: int = Field(
+        32, ge=1, description="OTLP requests in memory at a time, for gRPC and HTTP each; further ones wait."
+    )
     clickhouse_url: str = Field(
-        "", description="A ClickHouse server, http://user:password@host:8123/database; empty is the embedded one."
+        "",
+        repr=False,
+        description="A ClickHouse server, http://user:password@host:8123/database; empty is the embedded one.",
     )
     spool_bytes_max: int = Field(
         10 * 1024**3,
@@ -92,17 +115,24 @@ class Settings(BaseSettings):
     @property
     def reachable_address(self) -> str:
         """Where what listens here is reached from here: loopback where it listens on every address."""
-        return "127.0.0.1" if self.listen_address == "0.0.0.0" else self.listen_address  # noqa: S104
+        everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+        return self.reachable_as or everywhere.get(self.listen_address, self.listen_address)
+
+    def own_url(self, port: int) -> str:
+        """Where one of the collector's ports is reached from here."""
+        return f"{scheme_of(self)}://{host_and_port(self.reachable_address, port)}"
 
     def for_readers(self) -> "Settings":
         """The same, with every URL filled in, for commands that talk to a running collector or store."""
         return self.model_copy(
             update={
-                "clickhouse_url": self.clickhouse_url
-                or f"http://{host_and_port(self.reachable_address, self.clickhouse_port)}/tachograph",
-                "otlp_endpoint": self.otlp_endpoint
-                or f"http://{host_and_port(self.reachable_address, self.otlp_grpc_port)}",
-                "rows_url": self.rows_url or f"http://{host_and_port(self.reachable_address, self.otlp_http_port)}",
+                "clickhouse_url": with_credentials(
+                    self.clickhouse_url or f"{self.own_url(self.clickhouse_port)}/tachograph",
+                    self,
+                    is_own=not self.clickhouse_url,
+                ),
+                "otlp_endpoint": self.otlp_endpoint or self.own_url(self.otlp_grpc_port),
+                "rows_url": self.rows_url or self.own_url(self.otlp_http_port),
             }
         )
 
@@ -131,7 +161,10 @@ def fail(line: str) -> None:
 
 
 def settings_options() -> list[inspect.Parameter]:
-    """One flag for each setting, its default and environment variable shown in the help."""
+    """One flag for each setting that is no secret, its default and environment variable shown in the help.
+
+    A flag would show a secret to everybody on the machine.
+    """
     return [
         inspect.Parameter(
             name,
@@ -148,6 +181,7 @@ def settings_options() -> list[inspect.Parameter]:
             ],
         )
         for name, field in Settings.model_fields.items()
+        if field.annotation is not SecretStr
     ]
 
 
@@ -166,6 +200,8 @@ def takes_settings(command: Callable[..., Any], *, reads: bool = True) -> Callab
     def run(**arguments: Any) -> Any:
         flags = {option.name: arguments.pop(option.name) for option in options}
         settings = settings_from(flags)
+        if reads:
+            os.environ.update({**sending_variables(settings), **os.environ})
         return command(settings.for_readers() if reads else settings, **arguments)
 
     own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
@@ -183,25 +219,21 @@ def report_defect(defect: BaseException) -> None:
     )
 
 
-class Part(NamedTuple):
-    """One process of `tachograph up`."""
-
-    name: str
-    command: list[str]
-    ready_url: str | None = None
-    """Answers 200 once the part serves; None is ready at once."""
-
-
 def parts_of(settings: Settings) -> list[Part]:
     """What `tachograph up` runs, in the order of their starting: collector, dashboards, two engines to look at."""
-    here = settings.reachable_address
     engine = ["simulate", "live", "--otlp-endpoint", settings.for_readers().otlp_endpoint]
     return [
-        Part("collector", ["collect"], f"http://{host_and_port(here, settings.otlp_http_port)}/readyz"),
-        Part("dashboards", ["dashboard"], f"http://{host_and_port(here, settings.dashboard_port)}/_stcore/health"),
+        Part("collector", ["collect"], f"{settings.own_url(settings.otlp_http_port)}/readyz"),
+        Part("dashboards", ["dashboard"], f"{dashboard_url(settings)}/_stcore/health"),
         Part("engine-fooled", [*engine, "--cost-model", "exposed_mean", "--host", "demo-fooled"]),
         Part("engine-corrected", [*engine, "--cost-model", "drained_share", "--host", "demo-corrected"]),
     ]
+
+
+def dashboard_url(settings: Settings) -> str:
+    """Where the dashboards are reached from here."""
+    address = settings.dashboard_address
+    return f"http://{host_and_port('127.0.0.1' if address == '0.0.0.0' else address, settings.dashboard_port)}"  # noqa: S104
 
 
 def taken_ports(settings: Settings) -> list[str]:
@@ -210,128 +242,32 @@ def taken_ports(settings: Settings) -> list[str]:
     for name in ("otlp_grpc_port", "otlp_http_port", "clickhouse_port", "dashboard_port"):
         if name == "clickhouse_port" and settings.clickhouse_url:
             continue
+        address = settings.dashboard_address if name == "dashboard_port" else settings.listen_address
         try:
-            bind(settings.listen_address, getattr(settings, name), f"{ENVIRONMENT_PREFIX}{name.upper()}").close()
+            bind(address, getattr(settings, name), f"{ENVIRONMENT_PREFIX}{name.upper()}").close()
         except CollectorError as error:
             lines.append(str(error))
     return list(dict.fromkeys(lines))
 
 
-def end_with_parent() -> None:
-    """In a new child: be told to end when the supervisor dies, however it dies. Linux only."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-@contextmanager
-def alone_in(data_dir: Path) -> Iterator[None]:
-    """Hold a data directory, so that a second `tachograph up` leaves it alone.
-
-    Raises:
-        PartFailedError: it cannot be written, or another one holds it.
-    """
-    setting = f"{ENVIRONMENT_PREFIX}DATA_DIR"
-    try:
-        (data_dir / "logs").mkdir(parents=True, exist_ok=True)
-        lock = (data_dir / "up.lock").open("w")
-    except OSError as error:
-        raise PartFailedError(f"cannot write in {data_dir}: {error.strerror}; set {setting}") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise PartFailedError(f"another tachograph up runs on {data_dir}; end it, or set {setting}") from error
-        yield
-
-
-class Supervisor:
-    """Starts the parts, watches them, and ends all of them within `STOP_S` seconds."""
-
-    STOP_S = 3.0
-    READY_S = 60.0
-
-    def __init__(self, settings: Settings, stopping: StopSignals) -> None:
-        self.settings = settings
-        self.stopping = stopping
-        self.logs = settings.data_dir / "logs"
-        self.running: list[tuple[Part, subprocess.Popen[bytes]]] = []
-
-    def start(self, part: Part) -> None:
-        """Start one part and wait until it serves.
-
-        Raises:
-            PartFailedError: it ended, or did not serve within `READY_S`.
-        """
-        set_here = self.settings.model_dump(include=set(Settings.model_fields), exclude={"otlp_endpoint"})
-        environment = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value) for name, value in set_here.items()}
-        with self.log_of(part).open("wb") as log:
-            # A session of its own: Ctrl-C reaches the supervisor alone, which then ends the parts in order.
-            # -P: what lies in the present directory must not shadow a module.
-            process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-P", "-m", "tachograph", *part.command],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                env=os.environ | environment,
-                start_new_session=True,
-                preexec_fn=end_with_parent,  # noqa: PLW1509 -- no other thread runs yet
-            )
-        self.running.append((part, process))
-        deadline = time.monotonic() + self.READY_S
-        while part.ready_url and not self.stopping.is_set() and not answers(part.ready_url):
-            self.check()
-            if time.monotonic() > deadline:
-                raise PartFailedError(
-                    f"the {part.name} did not serve within {self.READY_S:.0f} s; see {self.log_of(part)}"
-                )
-            self.stopping.wait(0.2)
-
-    def check(self) -> None:
-        """Raise `PartFailedError` where a part has ended by itself."""
-        for part, process in self.running:
-            if process.poll() is not None:
-                last = self.log_of(part).read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
-                raise PartFailedError(
-                    f"the {part.name} ended ({process.returncode}): {last[0]}; see {self.log_of(part)}"
-                )
-
-    def stop(self) -> None:
-        """End every part: asked first, killed after `STOP_S`."""
-        for _, process in reversed(self.running):
-            process.terminate()
-        deadline = time.monotonic() + self.STOP_S
-        for _, process in self.running:
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-    def log_of(self, part: Part) -> Path:
-        """Where a part's output goes; begun anew at each start."""
-        return self.logs / f"{part.name}.log"
-
-
-class PartFailedError(Exception):
-    """A part of `tachograph up` ended or never served."""
-
-
-def answers(url: str) -> bool:
-    """Whether a URL answers 200 within a second."""
-    try:
-        with urllib.request.urlopen(url, timeout=1) as response:  # noqa: S310
-            return bool(response.status == 200)
-    except OSError:
-        return False
+def environment_of(settings: Settings) -> dict[str, str]:
+    """What a part finds in its environment: every setting, secrets as they came, and what the engines present."""
+    values = settings.model_dump(exclude={"otlp_endpoint", "rows_url"}, exclude_none=True)
+    set_here = {
+        f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value.get_secret_value() if isinstance(value, SecretStr) else value)
+        for name, value in values.items()
+    }
+    return {**sending_variables(settings), **os.environ, **set_here}
 
 
 def up(settings: Settings) -> None:
     """Run all of it until Ctrl-C: the collector, the dashboards, and two simulated engines to look at."""
     console = Console()
+    access_of(settings).check_address(settings.listen_address)
     if taken := taken_ports(settings):
         raise PartFailedError("; ".join(taken))
     with alone_in(settings.data_dir), StopSignals([*STOP_SIGNALS, signal.SIGHUP]) as stopping:
-        supervisor = Supervisor(settings, stopping)
+        supervisor = Supervisor(settings.data_dir / "logs", environment_of(settings), stopping, settings.tls_ca)
         try:
             for part in parts_of(settings):
                 with console.status(f"starting the {part.name}"):
@@ -341,7 +277,7 @@ def up(settings: Settings) -> None:
                 console.print(f"[green]✓[/] {part.name}")
             else:
                 console.print(addresses(settings), soft_wrap=True)
-                watch(supervisor, console)
+                watch(supervisor, settings.for_readers().clickhouse_url, console)
         finally:
             with console.status("stopping"):
                 supervisor.stop()
@@ -350,25 +286,24 @@ def up(settings: Settings) -> None:
 
 def addresses(settings: Settings) -> str:
     """What is where, as `tachograph up` prints it."""
-    here = settings.reachable_address
     rows = {
-        "dashboards": f"http://{host_and_port(here, settings.dashboard_port)}",
-        "OTLP gRPC": f"http://{host_and_port(here, settings.otlp_grpc_port)}",
-        "OTLP HTTP": f"http://{host_and_port(here, settings.otlp_http_port)}/v1/traces",
-        "ClickHouse SQL": settings.for_readers().clickhouse_url,
+        "dashboards": dashboard_url(settings),
+        "OTLP gRPC": settings.own_url(settings.otlp_grpc_port),
+        "OTLP HTTP": f"{settings.own_url(settings.otlp_http_port)}/v1/traces",
+        "ClickHouse SQL": shown(settings.clickhouse_url or f"{settings.own_url(settings.clickhouse_port)}/tachograph"),
         "data": str(settings.data_dir),
         "stop": "Ctrl-C",
     }
     return "\n".join(f"  {what:<16}{where}" for what, where in rows.items())
 
 
-def watch(supervisor: Supervisor, console: Console) -> None:
+def watch(supervisor: Supervisor, clickhouse_url: str, console: Console) -> None:
     """Say each newly stuck cell, once, until asked to stop."""
     said: set[tuple[str, str]] = set()
     began = datetime.now(UTC)
     while not supervisor.stopping.wait(3.0):
         supervisor.check()
-        for stuck in stuck_cells(supervisor.settings.for_readers().clickhouse_url, began):
+        for stuck in stuck_cells(clickhouse_url, began):
             identity = (stuck["service_instance_id"], stuck["cell"])
             if identity not in said:
                 console.print(stuck_line(stuck), soft_wrap=True)
@@ -425,7 +360,7 @@ def main() -> None:
     """Entry point. Every foreseen error becomes one line and an exit code, and so does every other."""
     try:
         application()()
-    except (CollectorError, DashboardsError, EngineHooksError, QueriesError, PartFailedError) as error:
+    except (CollectorError, DashboardsError, EngineHooksError, QueriesError) as error:
         fail(str(error))
         sys.exit(getattr(error, "exit_code", 1))
     except BrokenPipeError:

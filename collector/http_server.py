@@ -1,27 +1,75 @@
 """An ASGI application served by uvicorn in a thread of its own, on a socket bound beforehand."""
 
+import asyncio
 import socket
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple, cast
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from collector.access.certificate import Certificate
 from collector.errors import CollectorError
 
 _START_TIMEOUT_S = 10.0
+_NO_ROOM: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
+
+
+class ConnectionLimits(NamedTuple):
+    """What connections may take before a request of theirs is read."""
+
+    connections: int = 512
+    """At once; a further one is told to come back (503) and closed."""
+    head_bytes: int = 64 * 1024
+    """Request line and headers."""
+    head_s: float = 10.0
+    """From opening a connection, or from the first byte of a further request, to the end of its headers."""
+    idle_s: float = 75.0
+    """Between two requests of a kept connection: longer than exporters pause."""
+
+
+def count_nothing(_reason: str) -> None:
+    """Hears of closed connections for a server that nobody watches."""
 
 
 class HttpServer:
-    """One server. `start` it once, `stop` it once; the socket is closed with it."""
+    """One server. `start` it once, `stop` it once; the socket is closed with it.
 
-    def __init__(self, app: Any, listening: socket.socket, name: str) -> None:
+    `count` hears why a connection was closed before it asked anything: `connections`, `slow_head`.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        listening: socket.socket,
+        name: str,
+        *,
+        certificate: Certificate | None = None,
+        limits: ConnectionLimits | None = None,
+        count: Callable[[str], object] = count_nothing,
+    ) -> None:
         self._socket = listening
+        limits = limits or ConnectionLimits()
+        connection = cast("type[asyncio.Protocol]", partial(_Connection, limits=limits, count=count))
         config = uvicorn.Config(
             app,
+            http=connection,
+            ws="none",
             log_config=None,
+            log_level="error",  # Whatever a scanner sends would be a line each.
             access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=limits.head_bytes,
+            timeout_keep_alive=cast("int", limits.idle_s),
             timeout_graceful_shutdown=1,
+            ssl_context_factory=(lambda _config, _default: certificate.server_context()) if certificate else None,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
@@ -46,3 +94,48 @@ class HttpServer:
         self._server.should_exit = True
         self._thread.join(5.0)
         self._socket.close()
+
+
+class _Connection(H11Protocol):
+    """uvicorn's HTTP/1.1, less its patience: it waits for ever for the headers of a request, on any number of connections."""
+
+    def __init__(self, *args: Any, limits: ConnectionLimits, count: Callable[[str], object], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._limits = limits
+        self._count = count
+        self._head_due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            self._count("connections")
+            transport.write(_NO_ROOM)
+            transport.close()
+        else:
+            self._time_head()
+
+    def data_received(self, data: bytes) -> None:
+        if not self.transport.is_closing():
+            super().data_received(data)
+            self._time_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timing()
+        super().connection_lost(exc)
+
+    def _time_head(self) -> None:
+        """The clock runs while headers are incomplete, however slowly they come, or the rest of a body that was
+        answered before its end."""
+        if self.conn.their_state is not h11.IDLE and self.conn.our_state is not h11.DONE:
+            self._stop_timing()
+        elif self._head_due is None:
+            self._head_due = self.loop.call_later(self._limits.head_s, self._give_up)
+
+    def _stop_timing(self) -> None:
+        if self._head_due is not None:
+            self._head_due.cancel()
+            self._head_due = None
+
+    def _give_up(self) -> None:
+        self._count("slow_head")
+        self.transport.abort()

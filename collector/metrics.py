@@ -30,7 +30,15 @@ class CollectorMetrics:
         )
         self.duplicates = self._counter("duplicate_requests", "Requests that came again and were stored once.")
         self.turned_away = self._counter(
-            "requests_turned_away", "Requests that there was no room for; their senders were told to come back.", "reason"
+            "requests_turned_away",
+            "Requests that there was no room for; their senders were told to come back.",
+            "reason",
+        )
+        self.not_admitted = self._counter(
+            "requests_not_admitted",
+            "Requests and connections turned away unread, by door (grpc, http, sql) and reason: credentials, limits.",
+            "door",
+            "reason",
         )
         self.insert_failures = self._counter("insert_failures", "Failed attempts to insert a batch, by error.", "error")
         self.insert_duration = Histogram(

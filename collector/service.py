@@ -2,6 +2,7 @@
 
 import socket
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -11,6 +12,7 @@ import structlog
 from clickhouse_connect.driver.client import Client
 from starlette.routing import Route
 
+from collector.access.access import Access
 from collector.clickhouse import DATABASE, connect, connection_string, open_store, split_url, without_password
 from collector.derived_rows import DerivedRows
 from collector.health import Health
@@ -20,7 +22,9 @@ from collector.migrations import apply_schema
 from collector.opening import StoreOpening
 from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.derived_rows import RowsReceiver
+from collector.receivers.guard import GuardedHttp
 from collector.receivers.health import HealthReceiver
+from collector.receivers.limits import DoorLimits
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
 from collector.spool.database import spool_file
@@ -53,6 +57,14 @@ class CollectorSettings(NamedTuple):
     """Bytes of requests in the spool beyond which requests are turned away; 0 is no bound."""
     disk_free_bytes_min: int = SpoolLimits().free_bytes_min
     """Bytes of the spool's disk that are left free; 0 is the disk to its last byte."""
+    request_bytes_max: int = DoorLimits().request_bytes
+    """Bytes of one request, decompressed."""
+    request_spans_max: int = DoorLimits().request_spans
+    """Spans of one request."""
+    requests_at_once_max: int = DoorLimits().requests_at_once
+    """Requests in memory at a time, at each door."""
+    access: Access = Access()
+    """Who may come in, and the certificate that the doors show."""
 
 
 class Collector:
@@ -73,12 +85,14 @@ class Collector:
         """Take the ports, open the store, bring its schema up to date, and listen.
 
         Raises:
+            AccessError: it would let everybody in from other machines; nothing has been started.
             PortTakenError: a port cannot be had; nothing has been started.
             StoreError: the embedded store cannot be opened, or the URL of a server is none. A server that is away
                 is waited for.
             SchemaError: the embedded store's schema cannot be brought up to date.
             SpoolError: the spool cannot be opened.
         """
+        self.settings.access.check_address(self.settings.listen_address)
         with ExitStack() as starting:
             self._start(starting)
             self._running = starting.pop_all()
@@ -98,11 +112,11 @@ class Collector:
 
     def urls(self) -> dict[str, str]:
         """Every address this collector answers at, by what answers there."""
-        host = self.settings.listen_address
-        http = f"http://{host_and_port(host, self.otlp_http_port)}"
-        sql = f"http://{host_and_port(host, self.clickhouse_port)}/{DATABASE}"
+        host, scheme = self.settings.listen_address, self.settings.access.scheme
+        http = f"{scheme}://{host_and_port(host, self.otlp_http_port)}"
+        sql = f"{scheme}://{host_and_port(host, self.clickhouse_port)}/{DATABASE}"
         return {
-            "otlp_grpc": f"http://{host_and_port(host, self.otlp_grpc_port)}",
+            "otlp_grpc": f"{scheme}://{host_and_port(host, self.otlp_grpc_port)}",
             "otlp_http": f"{http}/v1/traces",
             "health": f"{http}/healthz",
             "readiness": f"{http}/readyz",
@@ -116,10 +130,27 @@ class Collector:
         self._start_grpc(starting, writer)
         self.otlp_http_port = port_of(http)
         self.health.watch("writer", writer.trouble)
-        receiver = HttpReceiver(writer, self.metrics, self._further_doors(starting))
-        self._serve(starting, HttpServer(receiver.app, http, "otlp-http"))
+        self._serve(starting, self._http_server(writer, self._further_doors(starting), http))
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
+
+    def _http_server(self, writer: Writer, further: list[Route], listening: socket.socket) -> HttpServer:
+        receiver = HttpReceiver(writer, self.metrics, further, self._door_limits())
+        access, count = self.settings.access, self._count_not_admitted
+        return HttpServer(
+            GuardedHttp(receiver.app, access, count),
+            listening,
+            "otlp-http",
+            certificate=access.certificate,
+            count=partial(count, "http"),
+        )
+
+    def _door_limits(self) -> DoorLimits:
+        wanted = self.settings
+        return DoorLimits(wanted.request_bytes_max, wanted.request_spans_max, wanted.requests_at_once_max)
+
+    def _count_not_admitted(self, door: str, reason: str) -> None:
+        self.metrics.not_admitted.labels(door, reason).inc()
 
     def _start_writer(self, starting: ExitStack) -> Writer:
         """The spool, and what moves it into the store. A server need not be there yet; the embedded store must."""
@@ -164,7 +195,16 @@ class Collector:
     def _serve_sql(self, starting: ExitStack) -> None:
         engine = connection_string(self.settings.data_dir)
         wanted = self.settings
-        url = starting.enter_context(serving_sql(engine, DATABASE, wanted.listen_address, wanted.clickhouse_port))
+        url = starting.enter_context(
+            serving_sql(
+                engine,
+                DATABASE,
+                wanted.listen_address,
+                wanted.clickhouse_port,
+                access=wanted.access,
+                count=self._count_not_admitted,
+            )
+        )
         self.clickhouse_port = urlsplit(url).port or wanted.clickhouse_port
 
     def _open(self) -> Client:
@@ -173,7 +213,7 @@ class Collector:
         return open_store(self.settings.data_dir)
 
     def _start_grpc(self, starting: ExitStack, writer: Writer) -> None:
-        receiver = GrpcReceiver(writer, self.metrics)
+        receiver = GrpcReceiver(writer, self.metrics, self.settings.access, self._door_limits())
         starting.callback(receiver.stop)
         try:
             self.otlp_grpc_port = receiver.start(self.settings.listen_address, self.settings.otlp_grpc_port)

@@ -24,7 +24,7 @@ class DashboardSettings(Protocol):
         ...
 
     @property
-    def listen_address(self) -> str:
+    def dashboard_address(self) -> str:
         """Address that the dashboards listen on."""
         ...
 
@@ -36,9 +36,9 @@ class DashboardSettings(Protocol):
 
 def dashboard(settings: DashboardSettings) -> None:
     """Serve the dashboards until Ctrl-C: live pages that flag the cells stuck in plain decode."""
-    check_port(settings.listen_address, settings.dashboard_port)
+    check_port(settings.dashboard_address, settings.dashboard_port)
     environment = os.environ | {URL_VARIABLE: settings.clickhouse_url}
-    command = streamlit_command(settings.listen_address, settings.dashboard_port)
+    command = streamlit_command(settings.dashboard_address, settings.dashboard_port)
     if os.name == "posix":
         # Streamlit takes this process's place: signals reach it directly, and nothing is left behind.
         os.execve(command[0], command, environment)  # noqa: S606

@@ -4,7 +4,8 @@ import contextlib
 import functools
 import logging
 from collections.abc import Iterator
-from urllib.parse import SplitResult, unquote, urlsplit
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
@@ -24,7 +25,9 @@ logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
 
 
 def connect(url: str) -> Client:
-    """A client for `http[s]://[user:password@]host[:port][/database]`, safe to share between threads.
+    """A client for `http[s]://[user:password@]host[:port][/database][?ca_cert=FILE]`, safe to share between threads.
+
+    With https the server's certificate is verified: against the certificates in FILE (PEM), or else the system's.
 
     Raises:
         CallError: the URL is none of that form.
@@ -40,6 +43,7 @@ def connect(url: str) -> Client:
             username=unquote(place.username) if place.username else None,
             password=unquote(place.password or ""),
             database=place.path.strip("/") or DEFAULT_DATABASE,
+            ca_cert=trusted(place, url),
             connect_timeout=CONNECT_TIMEOUT_S,
             send_receive_timeout=ANSWER_TIMEOUT_S,
             # A session serialises its queries; none is needed here.
@@ -67,6 +71,21 @@ def parsed(url: str) -> SplitResult:
     if place.scheme not in DEFAULT_PORTS or not place.hostname or port == 0:
         raise CallError(f"{shown(url)} is no ClickHouse URL: it looks like http://user:password@host:8123/database")
     return place
+
+
+def trusted(place: SplitResult, url: str) -> str | None:
+    """The file of certificates that a URL names; None are the system's.
+
+    Raises:
+        CallError: the URL asks for anything else after `?`, or the file is not there.
+    """
+    asked = parse_qs(place.query, keep_blank_values=True)
+    file = asked.pop("ca_cert", [None])[0]
+    if asked:
+        raise CallError(f"{shown(url)}: ClickHouse URLs take ?ca_cert=FILE only, not {', '.join(asked)}")
+    if file and not Path(file).is_file():
+        raise CallError(f"{shown(url)}: there is no file {file} of certificates")
+    return file
 
 
 def shown(url: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +14,9 @@ from queries.errors import CallError, RefusedError, UnreachableError
 
 TOKEN_VARIABLES: Final = ("TACHOGRAPH_INGEST_TOKEN", "TACHOGRAPH_INGEST_TOKENS")
 """Where the bearer token comes from, in this order; of several, separated by commas, the first is sent."""
+
+CA_VARIABLE: Final = "TACHOGRAPH_TLS_CA"
+"""Names a file of certificates (PEM) that vouch for an https collector; without it the system's do."""
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
 """Rows of one request, together; the collector takes four times as much."""
@@ -81,7 +85,9 @@ def _written(value: Any) -> Any:
 def _send(url: str, lines: bytes) -> int:
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
-            with urllib.request.urlopen(_request(url, lines), timeout=ANSWER_TIMEOUT_S) as answer:  # noqa: S310
+            with urllib.request.urlopen(  # noqa: S310
+                _request(url, lines), timeout=ANSWER_TIMEOUT_S, context=_trusting()
+            ) as answer:
                 return int(json.load(answer)["stored"])
         except urllib.error.HTTPError as refusal:
             with refusal:
@@ -103,6 +109,15 @@ def _request(url: str, lines: bytes) -> urllib.request.Request:
     if token := _token():
         headers["Authorization"] = f"Bearer {token}"
     return urllib.request.Request(url, data=lines, headers=headers)  # noqa: S310 -- http or https, see above
+
+
+def _trusting() -> ssl.SSLContext:
+    """Verifies https against the certificates of `CA_VARIABLE`, or else the system's."""
+    file = os.environ.get(CA_VARIABLE)
+    try:
+        return ssl.create_default_context(cafile=file or None)
+    except OSError as wrong:
+        raise CallError(f"{CA_VARIABLE}: {file} holds no certificates in PEM") from wrong
 
 
 def _token() -> str:

@@ -3,20 +3,23 @@
 from pathlib import Path
 from typing import Protocol
 
+from collector.access.settings import AccessSettings, access_of
 from collector.stop_signals import StopSignals
 
 
-class CollectSettings(Protocol):
+class CollectSettings(AccessSettings, Protocol):
     """What `collect` needs of the command line's settings."""
 
     data_dir: Path
     clickhouse_url: str
-    listen_address: str
     otlp_grpc_port: int
     otlp_http_port: int
     clickhouse_port: int
     spool_bytes_max: int
     disk_free_bytes_min: int
+    request_bytes_max: int
+    request_spans_max: int
+    requests_at_once_max: int
 
 
 def collect(settings: CollectSettings) -> None:
@@ -31,8 +34,9 @@ def collect(settings: CollectSettings) -> None:
     from collector.service import Collector, CollectorSettings  # noqa: PLC0415
 
     log = structlog.get_logger(__name__)
-    wanted = {name: getattr(settings, name) for name in CollectorSettings._fields}
-    collector = Collector(CollectorSettings(**wanted))
+    access = access_of(settings)
+    wanted = {name: getattr(settings, name) for name in CollectorSettings._fields if name != "access"}
+    collector = Collector(CollectorSettings(**wanted, access=access))
     with StopSignals() as asked, collector:
         log.info("collecting", data_dir=str(settings.data_dir), **collector.urls())
         asked.wait()

@@ -19,19 +19,19 @@ from collector.acceptance import (
     StoreUnavailableError,
     TryAgainLaterError,
 )
+from collector.receivers.limits import DoorLimits
 
-REQUEST_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Largest request, decompressed: about 20,000 executions with everything recorded. gRPC's own default is 4 MiB,
-which 8,000 of them exceed."""
+REQUEST_BYTES_MAX: Final = DoorLimits().request_bytes
 
 _REASONS_TOLD: Final = 10
 
 
 class RequestTooLargeError(AcceptanceError):
-    """The request exceeds `REQUEST_BYTES_MAX`. Smaller batches will do."""
+    """The request holds too much. Smaller batches will do."""
 
-    def __init__(self) -> None:
-        super().__init__(f"the request is larger than {REQUEST_BYTES_MAX} bytes: export in smaller batches")
+
+class SlowBodyError(AcceptanceError):
+    """The body did not arrive in time."""
 
 
 class WrongContentTypeError(AcceptanceError):
@@ -45,6 +45,7 @@ class _Answer(NamedTuple):
 
 _ANSWERS: Final[dict[type[AcceptanceError], _Answer]] = {
     MalformedRequestError: _Answer(grpc.StatusCode.INVALID_ARGUMENT, 400),
+    SlowBodyError: _Answer(grpc.StatusCode.DEADLINE_EXCEEDED, 408),
     RequestTooLargeError: _Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, 413),
     WrongContentTypeError: _Answer(grpc.StatusCode.INVALID_ARGUMENT, 415),
     QueueFullError: _Answer(grpc.StatusCode.RESOURCE_EXHAUSTED, 429),

@@ -1,11 +1,13 @@
 """Reading the body of a request within limits, before and after decompression."""
 
+import asyncio
 import zlib
 from collections.abc import AsyncIterator
 from typing import Final
 
 from collector.acceptance import MalformedRequestError
-from collector.receivers.answers import RequestTooLargeError
+from collector.receivers.answers import RequestTooLargeError, SlowBodyError
+from collector.receivers.limits import DoorLimits
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _DRAINED_MAX: Final = 8
@@ -13,12 +15,23 @@ _DRAINED_MAX: Final = 8
 sends when the connection closes never sees the answer."""
 
 
-async def read_body(chunks: AsyncIterator[bytes], limit: int) -> bytes:
+async def read_body(chunks: AsyncIterator[bytes], limit: int, within_s: float = DoorLimits().body_s) -> bytes:
     """All of a body.
 
     Raises:
         RequestTooLargeError: it is longer than `limit` bytes.
+        SlowBodyError: it did not end within so many seconds.
     """
+    try:
+        async with asyncio.timeout(within_s) as clock:
+            return await _all_of(chunks, limit)
+    except TimeoutError as error:
+        if not clock.expired():
+            raise  # Another clock's.
+        raise SlowBodyError(f"the body did not arrive within {within_s:g} s") from error
+
+
+async def _all_of(chunks: AsyncIterator[bytes], limit: int) -> bytes:
     kept: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -30,8 +43,13 @@ async def read_body(chunks: AsyncIterator[bytes], limit: int) -> bytes:
         if size > limit * _DRAINED_MAX:
             break
     if size > limit:
-        raise RequestTooLargeError
+        raise too_large(limit)
     return b"".join(kept)
+
+
+def too_large(limit: int) -> RequestTooLargeError:
+    """What a sender of more bytes than the limit is told."""
+    return RequestTooLargeError(f"the request is larger than {limit} bytes: export in smaller batches")
 
 
 def gunzip(body: bytes, limit: int) -> bytes:
@@ -51,7 +69,7 @@ def gunzip(body: bytes, limit: int) -> bytes:
             raise MalformedRequestError(f"the body is not gzip: {wrong}") from wrong
         room -= len(members[-1])
         if room < 0:
-            raise RequestTooLargeError
+            raise too_large(limit)
         if not member.eof:
             raise MalformedRequestError("the body is cut off: its gzip data ends early")
         body = member.unused_data

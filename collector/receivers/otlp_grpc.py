@@ -8,33 +8,44 @@ import structlog
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 from collector.acceptance import AcceptanceError, Acceptor, StoreUnavailableError
+from collector.access.access import Access
 from collector.metrics import CollectorMetrics
 from collector.ports import host_and_port
-from collector.receivers.answers import REQUEST_BYTES_MAX, grpc_code, response_of, status_of
+from collector.receivers.answers import grpc_code, response_of, status_of
+from collector.receivers.guard import SENDER
+from collector.receivers.limits import DoorLimits
+from collector.receivers.slow_calls import SlowCalls
+from collector.receivers.span_count import check_spans
 
 log = structlog.get_logger(__name__)
 
 _SERVICE: Final = trace_service_pb2.DESCRIPTOR.services_by_name["TraceService"].full_name
-_THREADS: Final = 32
-"""Calls that wait for their acknowledgement at a time. Others wait unread in their connections."""
 _LONGEST_WAIT_S: Final = 60.0
-_OPTIONS: Final = [
-    ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),
-    # Else two collectors could take one port, and each would get half of the calls.
-    ("grpc.so_reuseport", 0),
-]
+_CALLS_OF_ONE_CONNECTION: Final = 128
+_HANDSHAKE_MS: Final = 10_000
+_DEAD_AFTER_MS: Final = 60_000
 
 
 class GrpcReceiver:
     """A gRPC server with OTLP's trace service."""
 
-    def __init__(self, acceptor: Acceptor, metrics: CollectorMetrics) -> None:
+    def __init__(
+        self,
+        acceptor: Acceptor,
+        metrics: CollectorMetrics,
+        access: Access | None = None,
+        limits: DoorLimits | None = None,
+    ) -> None:
         self._acceptor = acceptor
         self._metrics = metrics
+        self._access = access or Access()
+        self._limits = limits or DoorLimits()
+        self._slow_calls = SlowCalls(self._limits.body_s)
         self._server = grpc.server(
-            ThreadPoolExecutor(_THREADS, thread_name_prefix="tachograph-grpc"),
+            ThreadPoolExecutor(self._limits.requests_at_once, thread_name_prefix="tachograph-grpc"),
             handlers=[grpc.method_handlers_generic_handler(_SERVICE, {"Export": self._handler()})],
-            options=_OPTIONS,
+            options=_options(self._limits),
+            maximum_concurrent_rpcs=self._limits.waiting_calls,
         )
 
     def _handler(self) -> grpc.RpcMethodHandler:
@@ -47,22 +58,32 @@ class GrpcReceiver:
         Raises:
             RuntimeError: the port is taken.
         """
-        bound: int = self._server.add_insecure_port(host_and_port(listen_address, port))
+        at, certificate = host_and_port(listen_address, port), self._access.certificate
+        bound: int = (
+            self._server.add_secure_port(at, certificate.grpc_credentials())
+            if certificate
+            else self._server.add_insecure_port(at)
+        )
         self._server.start()
+        self._slow_calls.start()
         return bound
 
     def stop(self, grace_s: float = 1.0) -> None:
         """Take no new calls; calls under way have this long to be answered."""
         self._server.stop(grace_s).wait()
+        self._slow_calls.stop()
 
     def _export(self, requests: Any, context: grpc.ServicerContext) -> bytes:
+        self._admit(context)
         try:
-            request: bytes = next(requests)
+            with self._slow_calls.watching(context):
+                request: bytes = next(requests)
         except Exception:
-            # Too large, or compressed in a broken way: gRPC has answered already, and closed the call.
+            # Too large, too slow, or compressed in a broken way: gRPC has answered already, and closed the call.
             self._metrics.count_request("grpc", "UNREADABLE", 0)
             raise
         try:
+            check_spans(request, self._limits.request_spans)
             outcome = self._acceptor.accept(request, "grpc").result(_wait_s(context))
         except AcceptanceError as error:
             self._refuse(error, len(request), context)
@@ -72,12 +93,33 @@ class GrpcReceiver:
         response: bytes = response_of(outcome).SerializeToString()
         return response
 
+    def _admit(self, context: grpc.ServicerContext) -> None:
+        """Before anything of the request is read."""
+        metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
+        if refusal := self._access.refusal_of_sender(metadata):
+            self._metrics.not_admitted.labels("grpc", refusal).inc()
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, SENDER[refusal].message)
+
     def _refuse(self, error: AcceptanceError, size: int, context: grpc.ServicerContext) -> NoReturn:
         code = grpc_code(error)
         self._metrics.count_request("grpc", code.name, size)
         context.set_trailing_metadata((("grpc-status-details-bin", status_of(error).SerializeToString()),))
         context.abort(code, str(error))
         raise AssertionError("abort returned")
+
+
+def _options(limits: DoorLimits) -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_receive_message_length", limits.request_bytes),
+        ("grpc.max_metadata_size", limits.head_bytes),
+        ("grpc.absolute_max_metadata_size", limits.head_bytes),
+        ("grpc.max_concurrent_streams", _CALLS_OF_ONE_CONNECTION),
+        ("grpc.max_connection_idle_ms", int(limits.idle_s * 1000)),
+        ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
+        ("grpc.keepalive_time_ms", _DEAD_AFTER_MS),
+        # Else two collectors could take one port, and each would get half of the calls.
+        ("grpc.so_reuseport", 0),
+    ]
 
 
 def _wait_s(context: grpc.ServicerContext) -> float:

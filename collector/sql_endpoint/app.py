@@ -16,6 +16,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from collector.access.access import Access, Count, count_nothing
+from collector.sql_endpoint.admission import NotAdmittedError, admit
 from collector.sql_endpoint.answer import Body, Progress, StalledError, late_failure
 from collector.sql_endpoint.execution import Execution
 from collector.sql_endpoint.failures import QueryError
@@ -62,9 +64,18 @@ class SqlEndpoint:
     Reads the engine that is open on the connection string; a database that a request does not name is the one given.
     """
 
-    def __init__(self, connection_string: str, database: str, limits: QueryLimits) -> None:
+    def __init__(
+        self,
+        connection_string: str,
+        database: str,
+        limits: QueryLimits,
+        access: Access | None = None,
+        count: Count = count_nothing,
+    ) -> None:
         self.database = database
         self.limits = limits
+        self._access = access or Access()
+        self._count = count
         with Connection(connection_string) as connection:
             guard = Guard(connection, limits)
             told = connection.query("SELECT version(), timezone(), hostName()", "TSV").bytes().decode().strip()
@@ -96,7 +107,9 @@ class SqlEndpoint:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         query_id = ""
         try:
-            asked = await read_request(Request(scope, receive), self.database, self.limits)
+            request = Request(scope, receive)
+            self._admit(request)
+            asked = await read_request(request, self.database, self.limits)
             query_id = asked.query_id
             async with self._turn():
                 await self._run_while_connected(asked, receive, send)
@@ -107,6 +120,13 @@ class SqlEndpoint:
                 headers={**self._headers(query_id), "X-ClickHouse-Exception-Code": str(failure.code)},
             )
             await response(scope, receive, send)
+
+    def _admit(self, request: Request) -> None:
+        try:
+            admit(request, self._access)
+        except NotAdmittedError as refused:
+            self._count("sql", refused.reason)
+            raise
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

@@ -24,6 +24,8 @@ class QueryLimits(NamedTuple):
     """How long a client may take to accept a piece of an answer before it is cut off."""
     request_bytes: int = 4 * 1024**2
     """The largest request body, after decompression."""
+    body_s: float = 10.0
+    """How long a request body may take to arrive."""
 
     def settings(self) -> dict[str, str]:
         """The engine's settings that enforce them."""

@@ -5,7 +5,7 @@ call any body a form); only `multipart/form-data` is a form. Sessions are accept
 can be changed in one.
 """
 
-import base64
+import asyncio
 import re
 import uuid
 from collections.abc import Mapping
@@ -18,7 +18,6 @@ from collector.sql_endpoint.execution import Query
 from collector.sql_endpoint.failures import QueryError
 from collector.sql_endpoint.limits import QueryLimits, check_setting
 
-USER = "default"
 _SETTING_NAME = re.compile(r"[A-Za-z_]\w*")
 _QUERY_ID = re.compile(r"[ -~]{1,256}")
 # Parameters that are no settings. What a client of this endpoint cannot mean by them is refused below.
@@ -61,14 +60,18 @@ async def read_request(request: Request, database: str, limits: QueryLimits) -> 
     """
     fields = dict(request.query_params)
     body = decompressed(
-        await _body(request, limits.request_bytes),
+        await _body(request, limits),
         request.headers.get("content-encoding", "").strip().lower(),
         limits.request_bytes,
     )
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        fields |= await _form(request, body)
+        form = await _form(request, body)
+        if form.keys() & {"user", "password"}:
+            raise QueryError(
+                "AUTHENTICATION_FAILED", "User and password belong into headers or the URL, not into a form"
+            )
+        fields |= form
         body = b""
-    _check_user(request, fields)
     _check_protocol(fields)
     settings = {name: value for name, value in fields.items() if _is_setting(name)}
     for name, value in settings.items():
@@ -97,13 +100,18 @@ def _is_setting(name: str) -> bool:
     return True
 
 
-async def _body(request: Request, bytes_max: int) -> bytes:
+async def _body(request: Request, limits: QueryLimits) -> bytes:
     body = bytearray()
     try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > bytes_max:
-                raise QueryError("QUERY_IS_TOO_LARGE", f"The request body is larger than {bytes_max} bytes")
+        async with asyncio.timeout(limits.body_s):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limits.request_bytes:
+                    raise QueryError(
+                        "QUERY_IS_TOO_LARGE", f"The request body is larger than {limits.request_bytes} bytes"
+                    )
+    except TimeoutError as error:
+        raise QueryError("SOCKET_TIMEOUT", f"The request body did not arrive within {limits.body_s:g} s") from error
     except ClientDisconnect as error:
         raise QueryError("QUERY_WAS_CANCELLED", "The client left before its request was complete") from error
     return bytes(body)
@@ -146,28 +154,3 @@ def _check_protocol(fields: Mapping[str, str]) -> None:
             raise QueryError("NOT_IMPLEMENTED", f"{name}=1 is not supported: use Accept-Encoding and Content-Encoding")
     if fields.get("session_check", "0") != "0":
         raise QueryError("SESSION_NOT_FOUND", "Session not found: sessions hold nothing at a read-only endpoint")
-
-
-def _check_user(request: Request, fields: Mapping[str, str]) -> None:
-    """Only the user of a fresh ClickHouse, who has no password: the endpoint listens on loopback."""
-    user, password = _basic_credentials(request.headers.get("authorization", ""))
-    user = fields.get("user") or request.headers.get("x-clickhouse-user") or user or USER
-    password = fields.get("password") or request.headers.get("x-clickhouse-key") or password
-    if user != USER or password:
-        raise QueryError(
-            "AUTHENTICATION_FAILED",
-            f"{user}: Authentication failed: password is incorrect, or there is no user with such name",
-        )
-
-
-def _basic_credentials(header: str) -> tuple[str, str]:
-    scheme, _, encoded = header.partition(" ")
-    if not header:
-        return "", ""
-    try:
-        user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except ValueError as error:
-        raise QueryError("AUTHENTICATION_FAILED", "Invalid authorization header") from error
-    if scheme.lower() != "basic":
-        raise QueryError("AUTHENTICATION_FAILED", f"Authorization {scheme} is not supported")
-    return user, password

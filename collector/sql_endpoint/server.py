@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
+from collector.access.access import Access, Count, count_nothing
 from collector.http_server import HttpServer
 from collector.ports import bind, host_and_port, port_of
 from collector.sql_endpoint.app import SqlEndpoint, application
@@ -11,19 +13,33 @@ from collector.sql_endpoint.limits import QueryLimits
 
 @contextmanager
 def serving_sql(
-    connection_string: str, database: str, host: str = "127.0.0.1", port: int = 0, limits: QueryLimits | None = None
+    connection_string: str,
+    database: str,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    limits: QueryLimits | None = None,
+    access: Access | None = None,
+    count: Count = count_nothing,
 ) -> Iterator[str]:
     """Serve the engine that is open on this connection string while the context lasts, and give its URL.
 
-    Port 0 takes a free one.
+    Port 0 takes a free one. Whoever is turned away is counted (door `sql`, reason).
 
     Raises:
         PortTakenError: nothing can listen there.
     """
     listening = bind(host, port, "TACHOGRAPH_CLICKHOUSE_PORT")
-    endpoint = SqlEndpoint(connection_string, database, limits or QueryLimits())
-    server = HttpServer(application(endpoint), listening, "sql-endpoint")
-    url = f"http://{host_and_port(host, port_of(listening))}/{database}"
+    access = access or Access()
+    endpoint = SqlEndpoint(connection_string, database, limits or QueryLimits(), access, count)
+    server = HttpServer(
+        application(endpoint),
+        listening,
+        "sql-endpoint",
+        certificate=access.certificate,
+        count=partial(count, "sql"),
+    )
+    url = f"{access.scheme}://{host_and_port(host, port_of(listening))}/{database}"
     server.start()
     try:
         yield url

@@ -226,7 +226,7 @@ def send_raw(url: str, sql: str) -> socket.socket:
     """Ask, and leave the answer unread."""
     connection = socket.create_connection((urlsplit(url).hostname, urlsplit(url).port))
     body = sql.encode()
-    connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
     return connection
 
 

@@ -39,7 +39,7 @@ def test_the_pages_are_told_where_clickhouse_is(monkeypatch: pytest.MonkeyPatch)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     commands.dashboard(
-        SimpleNamespace(clickhouse_url="http://example:8123/db", listen_address="127.0.0.1", dashboard_port=port)
+        SimpleNamespace(clickhouse_url="http://example:8123/db", dashboard_address="127.0.0.1", dashboard_port=port)
     )
     ((command, environment),) = called
     assert environment["TACHOGRAPH_CLICKHOUSE_URL"] == "http://example:8123/db"

@@ -1,0 +1,1 @@
+"""Who may come in by which door: credentials, certificates, host names."""

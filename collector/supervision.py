@@ -1,0 +1,149 @@
+"""The processes of `tachograph up`: started one after the other, watched, and ended together.
+
+CollectorError
+└── PartFailedError   one of them ended or never served, or another `up` holds the data directory
+"""
+
+import ctypes
+import fcntl
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from collector.access.certificate import trusting
+from collector.errors import CollectorError
+from collector.stop_signals import StopSignals
+
+PR_SET_PDEATHSIG = 1
+"""Of prctl(2): which signal a process gets when its parent dies."""
+
+
+class PartFailedError(CollectorError):
+    """A part of `tachograph up` ended or never served."""
+
+
+class Part(NamedTuple):
+    """One process of `tachograph up`."""
+
+    name: str
+    command: list[str]
+    ready_url: str | None = None
+    """Answers 200 once the part serves; None is ready at once."""
+
+
+def end_with_parent() -> None:
+    """In a new child: be told to end when the supervisor dies, however it dies. Linux only."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextmanager
+def alone_in(data_dir: Path) -> Iterator[None]:
+    """Hold a data directory, so that a second `tachograph up` leaves it alone.
+
+    Raises:
+        PartFailedError: it cannot be written, or another one holds it.
+    """
+    setting = "TACHOGRAPH_DATA_DIR"
+    try:
+        (data_dir / "logs").mkdir(parents=True, exist_ok=True)
+        lock = (data_dir / "up.lock").open("w")
+    except OSError as error:
+        raise PartFailedError(f"cannot write in {data_dir}: {error.strerror}; set {setting}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise PartFailedError(f"another tachograph up runs on {data_dir}; end it, or set {setting}") from error
+        yield
+
+
+class Supervisor:
+    """Starts the parts, watches them, and ends all of them within `STOP_S` seconds."""
+
+    STOP_S = 3.0
+    READY_S = 60.0
+
+    def __init__(
+        self, logs: Path, environment: Mapping[str, str], stopping: StopSignals, trusted: Path | None = None
+    ) -> None:
+        """Args:
+        logs: Directory of the parts' output.
+        environment: What the parts find in theirs.
+        stopping: Whether to stop waiting.
+        trusted: Certificates that vouch for a part's `ready_url`; None are the system's.
+        """
+        self.stopping = stopping
+        self._logs = logs
+        self._environment = dict(environment)
+        self._trusting = trusting(trusted)
+        self.running: list[tuple[Part, subprocess.Popen[bytes]]] = []
+
+    def start(self, part: Part) -> None:
+        """Start one part and wait until it serves.
+
+        Raises:
+            PartFailedError: it ended, or did not serve within `READY_S`.
+        """
+        with self.log_of(part).open("wb") as log:
+            # A session of its own: Ctrl-C reaches the supervisor alone, which then ends the parts in order.
+            # -P: what lies in the present directory must not shadow a module.
+            process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-P", "-m", "tachograph", *part.command],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=self._environment,
+                start_new_session=True,
+                preexec_fn=end_with_parent,  # noqa: PLW1509 -- no other thread runs yet
+            )
+        self.running.append((part, process))
+        deadline = time.monotonic() + self.READY_S
+        while part.ready_url and not self.stopping.is_set() and not answers(part.ready_url, self._trusting):
+            self.check()
+            if time.monotonic() > deadline:
+                raise PartFailedError(
+                    f"the {part.name} did not serve within {self.READY_S:.0f} s; see {self.log_of(part)}"
+                )
+            self.stopping.wait(0.2)
+
+    def check(self) -> None:
+        """Raise `PartFailedError` where a part has ended by itself."""
+        for part, process in self.running:
+            if process.poll() is not None:
+                last = self.log_of(part).read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+                raise PartFailedError(
+                    f"the {part.name} ended ({process.returncode}): {last[0]}; see {self.log_of(part)}"
+                )
+
+    def stop(self) -> None:
+        """End every part: asked first, killed after `STOP_S`."""
+        for _, process in reversed(self.running):
+            process.terminate()
+        deadline = time.monotonic() + self.STOP_S
+        for _, process in self.running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def log_of(self, part: Part) -> Path:
+        """Where a part's output goes; begun anew at each start."""
+        return self._logs / f"{part.name}.log"
+
+
+def answers(url: str, trusting_context: ssl.SSLContext) -> bool:
+    """Whether a URL answers 200 within a second."""
+    try:
+        with urllib.request.urlopen(url, timeout=1, context=trusting_context) as response:  # noqa: S310
+            return bool(response.status == 200)
+    except OSError:
+        return False
