@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from queries.findings.timeline import Floats, Timeline
+from queries.findings.timeline import Floats, Ints, Timeline
 
 SAMPLES: Final = 24
 """Executions, the nearest in time, whose median GPU time is a graph's cost."""
@@ -16,14 +16,16 @@ CLOCK_NOISE: Final = 0.006
 LATE_ROUNDS: Final = 6
 """Rounds near an instant from which their host times are enough: of the graph itself, else of any of its kind."""
 RUN_ROUNDS: Final = 9
-"""Else: so many of the last rounds of its kind, and at least ..."""
+"""Else: so many of the last rounds of its kind."""
 RUN_ROUNDS_MIN: Final = 5
-"""... so many."""
+"""Of fewer rounds all must be late."""
 LATE_ABOVE: Final = 1.02
 """Host time over GPU time from which a round is late."""
 LATE_SHARE: Final = 0.5
 LATE_SCATTER_MAX: Final = 0.2
 """Standard deviation of the logarithm of late host times up to which they are one slow host; stumbles scatter more."""
+SLOW_SCATTER: Final = 1.3
+"""A slow host may take that many times its usual time before it counts as a stumble as well."""
 SYSTEMATIC_FEEDBACK: Final = 0.5
 """Share of decoding rounds with completion feedback from which every round is charged its handoff."""
 
@@ -41,6 +43,8 @@ class Costs:
     """By bin: how slow the device runs, over how it ran in the first one."""
     late_ratio: Floats
     """Host time over GPU time where the host is systematically late; else 0."""
+    stumble: Ints
+    """By execution of the timeline: idle time before it that neither a slow host nor a handoff explains, in ns."""
 
     @property
     def total(self) -> Floats:
@@ -57,7 +61,17 @@ def costs_of(timeline: Timeline) -> Costs:
     handoff = np.repeat(_handoffs(timeline, len(gpu))[:, None], gpu.shape[1], axis=1)
     first = medians.first_bin
     clock = np.array([medians.clock(-first, bin_ - first) for bin_ in range(len(gpu))])
-    return Costs(gpu, np.where(handoff > 0, 0, late), handoff, clock, ratio)
+    stumble = _stumbles(timeline, ratio, handoff[:, 0])
+    return Costs(gpu, np.where(handoff > 0, 0, late), handoff, clock, ratio, stumble)
+
+
+def _stumbles(timeline: Timeline, ratio: Floats, handoff: Floats) -> Ints:
+    bins = np.clip(timeline.bins, 0, len(ratio) - 1)
+    slow = ratio[bins, timeline.graph] * timeline.gpu
+    beyond_slow = np.maximum(timeline.host - SLOW_SCATTER * slow, 0)
+    usual = handoff[bins]
+    stumble = np.where(slow > 0, np.minimum(timeline.gap, beyond_slow), timeline.gap - usual)
+    return np.maximum(stumble, 0).astype(np.int64)
 
 
 class _Medians:
@@ -135,7 +149,7 @@ def _late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
     speculative = timeline.speculative[known]
     clipped = np.clip(bins, 0, len(gpu) - 1)
     ratios = host / gpu[clipped, graphs]
-    if not (ratios > LATE_ABOVE).sum() >= RUN_ROUNDS_MIN:
+    if not (ratios > LATE_ABOVE).any():
         return np.zeros_like(gpu)
     kinds = {int(g): bool(s) for g, s in zip(graphs, speculative, strict=True)}
     result = np.zeros_like(gpu)
@@ -151,9 +165,12 @@ def _late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
 
 
 def _systematic(ratios: Floats) -> float:
-    """The median of late host times over GPU times, if they are one slow host; else 0."""
+    """The median of late host times over GPU times, if they are one slow host; else 0.
+
+    A few rounds that were late without exception are taken for one: a graph hardly ever run must not look cheap.
+    """
     late = ratios[ratios > LATE_ABOVE]
-    if len(late) < RUN_ROUNDS_MIN or len(late) < LATE_SHARE * len(ratios):
+    if not len(late) or len(late) < (LATE_SHARE if len(ratios) >= RUN_ROUNDS_MIN else 1) * len(ratios):
         return 0.0
     logs = np.log(late)
     scatter = 1.4826 * float(np.median(np.abs(logs - np.median(logs))))

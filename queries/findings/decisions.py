@@ -34,6 +34,10 @@ class Decisions:
     """True costs, in ns."""
     plain: Ints
     """Graphs that decode plainly."""
+    stumble: Ints
+    """By execution of the timeline, as in `Costs`."""
+    trials: float
+    """First drafts of a lane that the acceptance rests on."""
 
     @property
     def believed_rates(self) -> Floats:
@@ -106,7 +110,9 @@ def decisions_of(timeline: Timeline, costs: Costs, stretches: list[Stretch]) -> 
     total[np.isnan(estimates)] = np.nan
     started = timeline.started[row]
     tokens = true_tokens(timeline, stretches, started, lanes, believed)
-    return Decisions(timeline, row, chosen, estimates, believed, tokens, total, _plain(timeline, believed, lanes))
+    plain = _plain(timeline, believed, lanes)
+    trials = float(lanes.mean()) * max((stretch.rounds for stretch in stretches), default=0)
+    return Decisions(timeline, row, chosen, estimates, believed, tokens, total, plain, costs.stumble, trials)
 
 
 def _recorded(execution: GraphExecution) -> bool:

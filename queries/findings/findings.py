@@ -150,10 +150,10 @@ class PlainSpan:
     """Plain decode was truly best, within 1 %, at most of these decisions."""
     truly_best_fraction: float
     believed_margin_percent: float
-    """Mean lead of plain decode over the best other graph, as the scheduler believed."""
+    """Lead of plain decode over the best other graph when it began to win, as the scheduler believed."""
     believed_best_other: str
     true_margin_percent: float
-    """The same at true costs and acceptance; negative where plain decode was the worse choice."""
+    """Mean lead over the span at true costs and acceptance; negative where plain decode was the worse choice."""
     truly_best_other: str
     tokens_lost: float
     poisoned_by: tuple[Poison, ...]

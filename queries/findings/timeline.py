@@ -52,6 +52,7 @@ class Timeline:
     decoding: Bools
     speculative: Bools
     ordinary: Bools
+    service_instance_id: str
 
     @cached_property
     def bins(self) -> Ints:
@@ -110,6 +111,7 @@ def timeline_of(record: CellRecord) -> Timeline:
         decoding=_bools(e.graph_kind in DECODING for e in executions),
         speculative=_bools(e.graph_kind == GraphKind.SPECULATIVE for e in executions),
         ordinary=ordinary,
+        service_instance_id=record.service_instance_id,
     )
 
 

@@ -1,0 +1,130 @@
+"""Which executions lifted an estimate, and since when an estimate is above what the graph costs.
+
+What a model charged is stored with every decision, chosen or not. A rise between two decisions comes from the
+executions that became known between them: known to a decision is what was observed strictly before its submission.
+So no model has to be replayed, the figures are the very ones the scheduler used, a record that begins in mid-run
+or lacks executions serves as well, and a model that nobody has heard of too.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from engine_hooks.contract.span import span_id_of
+from queries.findings.decisions import Decisions, usual_overhead
+from queries.findings.findings import Poison
+from queries.findings.timeline import Bools, Floats, Ints, Timeline
+
+LIFT_MIN: Final = 0.012
+"""A rise of an estimate by a smaller share is its usual wavering."""
+GAP_MIN_NS: Final = 3_000_000
+"""Handoffs and late rounds shorter than this are no stumble."""
+INFLATED_ABOVE: Final = 0.02
+"""An estimate is inflated when it exceeds true cost and usual overhead by more than this."""
+WORN_OFF: Final = 0.25
+"""Once no more than this share of a lift is left, it is over."""
+FAIR_AGAIN: Final = 0.012
+"""Below this it is fair again, and what had lifted it is over."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What graphs were charged, against what they cost. Matrices are by decision and graph."""
+
+    fair: Floats
+    """True cost + what the model usually adds."""
+    inflated: Bools
+    fairly_charged: Bools
+    lifts: dict[int, list[tuple[int, Poison]]]
+    """By graph, in order: the first decision that knew, and what it knew."""
+    decisions: Decisions
+
+    def poisons_of(self, graph: int, decision: int) -> tuple[list[Poison], bool]:
+        """What had lifted an estimate and not worn off at a decision; whether that was before the first decision."""
+        fair = np.flatnonzero(self.fairly_charged[: decision + 1, graph])
+        since = int(fair[-1]) if len(fair) else -1
+        charged = self.decisions.estimates[:, graph]
+        lifts = [
+            poison
+            for known, poison in self.lifts.get(graph, [])
+            if since < known <= decision and not _worn_off(poison, charged[known : decision + 1])
+        ]
+        return lifts, since < 0 and not lifts
+
+
+def _worn_off(poison: Poison, charged_since: Floats) -> bool:
+    """Whether the estimate has come down again since, whatever lifted it afterwards."""
+    return float(np.nanmin(charged_since)) < poison.estimate_before_ns + WORN_OFF * poison.lift_ns
+
+
+def estimates_of(decisions: Decisions) -> Estimates:
+    """The estimates of a cell, judged."""
+    overhead = usual_overhead(decisions.estimates, decisions.chosen, decisions.costs)
+    fair = decisions.costs + overhead
+    with np.errstate(invalid="ignore"):
+        inflated = decisions.estimates > fair * (1 + INFLATED_ABOVE)
+        fairly_charged = decisions.estimates <= fair * (1 + FAIR_AGAIN)
+    lifts = {
+        graph: _lifts(decisions, graph)
+        for graph in range(len(decisions.timeline.names))
+        if np.isfinite(decisions.estimates[:, graph]).any()
+    }
+    return Estimates(fair, inflated, fairly_charged, lifts, decisions)
+
+
+def _lifts(decisions: Decisions, graph: int) -> list[tuple[int, Poison]]:
+    timeline, estimates = decisions.timeline, decisions.estimates[:, graph]
+    with np.errstate(invalid="ignore"):
+        rises = np.flatnonzero(estimates[1:] > estimates[:-1] * (1 + LIFT_MIN)) + 1
+    started = timeline.started[decisions.row]
+    executions = np.flatnonzero(timeline.graph == graph)
+    found = []
+    for n in rises.tolist():
+        before, after = int(estimates[n - 1]), int(estimates[n])
+        seen = executions[_between(timeline.observed[executions], int(started[n - 1]), int(started[n]))]
+        stumbled = seen[decisions.stumble[seen] >= max(GAP_MIN_NS, after - before)]
+        if len(stumbled):
+            found += [(n, p) for p in _shared(timeline, stumbled.tolist(), before, after)]
+        elif _lost_between(timeline, decisions.row[n - 1], decisions.row[n]) and not len(seen):
+            found.append((n, _unrecorded(timeline.names[graph], int(started[n]), before, after)))
+    return found
+
+
+def _between(observed: Ints, after: int, before: int) -> Bools:
+    return np.asarray((observed >= after) & (observed < before))
+
+
+def _lost_between(timeline: Timeline, row: int, other: int) -> bool:
+    """Whether executions are missing that may have become known between two decisions."""
+    first = max(int(row) - 3, 0)
+    return bool((np.diff(timeline.sequence[first : int(other) + 1]) > 1).any())
+
+
+def _unrecorded(graph: str, at_ns: int, before: int, after: int) -> Poison:
+    return Poison(graph, None, "", at_ns, "", None, None, None, before, after)
+
+
+def _shared(timeline: Timeline, rows: list[int], before: int, after: int) -> list[Poison]:
+    """One rise shared out among the executions that became known together, by their gaps."""
+    gaps = timeline.gap[rows].astype(np.float64)
+    levels = before + np.concatenate(([0.0], np.cumsum(gaps) / gaps.sum())) * (after - before)
+    return [poison_at(timeline, row, int(levels[n]), int(levels[n + 1])) for n, row in enumerate(rows)]
+
+
+def poison_at(timeline: Timeline, row: int, before: int, after: int) -> Poison:
+    """The poison that an execution is."""
+    e = timeline.executions[row]
+    instance = timeline.service_instance_id
+    return Poison(
+        graph=e.graph_name,
+        sequence=e.graph_sequence,
+        span_id=span_id_of(instance, e.graph_sequence).hex() if instance else "",
+        at_ns=int(timeline.observed[row]),
+        purpose=str(e.graph_purpose),
+        gpu_time_ns=e.graph_gpu_time_ns,
+        wall_time_ns=e.graph_wall_time_ns,
+        queue_depth=e.graph_queue_depth,
+        estimate_before_ns=before,
+        estimate_after_ns=after,
+    )
