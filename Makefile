@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler
+.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler bench-compare
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -49,6 +49,9 @@ bench-scheduler: install-dev ## what a decision costs, the regret table and the 
 	@$(BIN)/python -m tests.benchmarks.bench_scheduler $(ARGS)
 	@$(BIN)/tachograph simulate scenarios
 	@$(BIN)/tachograph simulate experiment
+
+bench-compare: install-dev ## how often `compare` is right about arms that differ by nothing, and by 0.9 %
+	@$(BIN)/python -m tests.benchmarks.bench_compare $(ARGS)
 
 # Debian's Chromium. Anywhere else its tests are skipped, and say so.
 .PHONY: browser

@@ -11,7 +11,7 @@ from queries.compare.cells import Cell
 from queries.compare.errors import NothingToCompareError
 from queries.compare.pairing import LeftOut, Matched, Pair, matched
 from queries.compare.shifts import (
-    CONFIDENCE,
+    ERROR_RATE,
     PAIRS_MIN,
     Shift,
     holm,
@@ -241,7 +241,7 @@ def stuck_p_value(pairs: Sequence[Pair]) -> float:
 
 
 def judged(drafts: Sequence[Group], kind: MetricKind, smallest_shift: float) -> list[Group]:
-    """The rows with their verdicts: together they err in at most 5 % of tables of arms that do not differ."""
+    """The rows with their verdicts: together they err in at most 4 % of tables of arms that do not differ."""
     adjusted = holm([draft.shift.p_value for draft in drafts])
     rows = []
     for draft, p_value in zip(drafts, adjusted, strict=True):
@@ -265,7 +265,7 @@ def verdict_on(row: Group, kind: MetricKind, smallest_shift: float) -> Verdict:
     negligible = min(row.same_arm_band or 0.0, smallest_shift)
     if typical.inside(negligible) and mean.inside(negligible):
         return Verdict.WITHIN_NOISE
-    if row.p_value_adjusted > 1 - CONFIDENCE:
+    if row.p_value_adjusted > ERROR_RATE:
         return Verdict.UNDETERMINED
     if min(mean.low, row.shift.hodges_lehmann) > 0:
         return Verdict.BETTER if kind.more_is_better else Verdict.WORSE

@@ -1,7 +1,7 @@
 """A comparison in words and figures, as every form of it shows them."""
 
 from queries.compare.comparison import ArmCells, Comparison, Group, Metric, Verdict
-from queries.compare.shifts import CONFIDENCE, RESAMPLES, Interval
+from queries.compare.shifts import CONFIDENCE, ERROR_RATE, RESAMPLES, Interval
 
 ALL_GROUPS = "all"
 
@@ -74,7 +74,7 @@ def how_computed(comparison: Comparison) -> str:
         f"{comparison.metric} over elapsed time, every cell of a pair counted; cells paired in mirrored order."
         f" Shift: Hodges-Lehmann, in {unit}, with its {100 * CONFIDENCE:.0f} % interval (signed-rank test inverted);"
         f" mean: percentile bootstrap over pairs ({RESAMPLES:,} draws)."
-        f" Better or worse: signed-rank test at 5 %{correction}, and the mean's interval on the same side of zero."
+        f" Better or worse: signed-rank test at {100 * ERROR_RATE:.0f} %{correction}, and the mean's interval on the same side of zero."
         f" Within noise: both intervals inside ±{comparison.smallest_shift:g} {comparison.unit} and inside the A/A band,"
         " in which 95 % of neighbouring cells of one arm lie."
     )
