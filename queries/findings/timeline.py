@@ -60,11 +60,16 @@ class Timeline:
         return np.asarray((self.started - self.since_ns) // BIN_NS, dtype=np.int64)
 
     @property
+    def bin_ns(self) -> int:
+        """Length of a bin."""
+        return BIN_NS
+
+    @cached_property
     def since_ns(self) -> int:
         """First submission of the cell."""
         return int(self.started[self.in_cell][0])
 
-    @property
+    @cached_property
     def until_ns(self) -> int:
         """Last observed completion of the cell."""
         return int(self.observed[self.in_cell].max())
