@@ -32,6 +32,8 @@ class ReplayedDecision(NamedTuple):
     graph_purpose: Purpose
     graph_name: str
     """As recorded."""
+    graph_wall_time_ns: int
+    """How long it held up the pipeline, as recorded."""
     scheduler_estimate_ns: int | None
     """As recorded."""
     replayed_graph_name: str
@@ -136,6 +138,7 @@ def taken_again(execution: GraphExecution, charged_ns: tuple[int, ...], *, cold:
         execution.started_at,
         execution.graph_purpose,
         execution.graph_name,
+        execution.graph_wall_time_ns,
         execution.scheduler_estimate_ns,
         graphs[best_candidate(expected, charged_ns)] if ordinary else execution.graph_name,
         graphs,

@@ -7,7 +7,6 @@ import numpy as np
 
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
-from engine_hooks.simulator.delays import Delay
 from engine_hooks.simulator.parameters import Rounds
 from queries.replay.exact import observed_at
 from queries.replay.stretches import Floats
@@ -18,7 +17,6 @@ STUMBLE_MIN_NS: Final = 5_000_000
 """… if it took so much longer, too."""
 AROUND: Final = 15
 """Rounds around one that say what is usual: bursts of up to seven do not hide themselves."""
-FEWEST: Final = 3
 BY_CHANCE: Final = 0.2
 """Stumbles that all met speculative rounds, with at most this chance if they met any, meet only those."""
 
@@ -30,6 +28,14 @@ class Planned(NamedTuple):
     from_ns: int
     """When the host could start on it, in Unix nanoseconds."""
     planning_ns: int
+
+
+class Stumble(NamedTuple):
+    """A round that the host came late with, once."""
+
+    planned: Planned
+    late_ns: int
+    """Beyond what was usual then."""
 
 
 def ended_at(execution: GraphExecution) -> int:
@@ -67,26 +73,30 @@ def planned_rounds(executions: Sequence[GraphExecution]) -> Iterator[Planned]:
         yield Planned(execution, from_ns, max(execution.started_at - from_ns, 1))
 
 
-def usual_ns(planning_ns: Floats) -> Floats:
-    """What is usual around each round: the median of the `AROUND` nearest."""
-    if len(planning_ns) < AROUND:
-        return np.full(len(planning_ns), np.median(planning_ns) if len(planning_ns) else 0.0)
-    windows = np.lib.stride_tricks.sliding_window_view(planning_ns, AROUND)
-    middle = np.median(windows, axis=1)
-    return np.pad(middle, AROUND // 2, mode="edge")
+def without_stumbles(planned: Sequence[Planned]) -> tuple[list[Planned], list[Stumble]]:
+    """The rounds planned as usual, and the host's stumbles.
 
-
-def without_stumbles(planned: Sequence[Planned]) -> tuple[list[Planned], list[Delay]]:
-    """The rounds planned as usual, and the host's stumbles, on the record's clock; both of one kind of graph."""
+    What is usual follows the rounds around, of any kind, each against the median of its own: a burst on the last
+    speculative rounds before a long time of plain decode is one, although no speculative round soon shows it over.
+    """
+    kind_ns = {
+        kind: float(np.median([one.planning_ns for one in planned if one.execution.graph_kind == kind]))
+        for kind in {one.execution.graph_kind for one in planned}
+    }
+    usual_ns = np.array([kind_ns[one.execution.graph_kind] for one in planned])
     planning_ns = np.array([one.planning_ns for one in planned], dtype=float)
-    usual = usual_ns(planning_ns)
-    stumbled = (planning_ns > STUMBLE_TIMES * usual) & (planning_ns > usual + STUMBLE_MIN_NS)
+    usual_ns *= running_median(planning_ns / usual_ns)
+    stumbled = (planning_ns > STUMBLE_TIMES * usual_ns) & (planning_ns > usual_ns + STUMBLE_MIN_NS)
     steady = [one for one, is_stumble in zip(planned, stumbled, strict=True) if not is_stumble]
-    delays = [
-        Delay(planned[number].from_ns, int(planning_ns[number] - usual[number]), Rounds.ALL)
-        for number in np.flatnonzero(stumbled)
-    ]
-    return steady, delays
+    return steady, [Stumble(planned[n], int(planning_ns[n] - usual_ns[n])) for n in np.flatnonzero(stumbled).tolist()]
+
+
+def running_median(values: Floats) -> Floats:
+    """Of each value and those around it, `AROUND` in all."""
+    if len(values) < AROUND:
+        return np.full(len(values), np.median(values) if len(values) else 1.0)
+    windows = np.lib.stride_tricks.sliding_window_view(values, AROUND)
+    return np.pad(np.median(windows, axis=1), AROUND // 2, mode="edge")
 
 
 def rounds_met(speculative: int, plain: int, speculative_share: float) -> Rounds:

@@ -9,7 +9,7 @@ import numpy as np
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.simulator.delays import Delay
-from queries.replay.host import Planned, is_speculative, planned_rounds, rounds_met, without_stumbles
+from queries.replay.host import Planned, Stumble, is_speculative, planned_rounds, rounds_met, without_stumbles
 from queries.replay.stretches import Floats, Steps, spread_of, steps_of
 
 CHOSEN_KINDS: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
@@ -46,25 +46,22 @@ class Planning(NamedTuple):
 
 def planning_of(executions: Sequence[GraphExecution]) -> Planning:
     """Fit the planning of these executions, in the order of submission."""
-    planned = list(planned_rounds(executions))
-    graph_ns: dict[str, float] = {}
+    steady, stumbles = without_stumbles(list(planned_rounds(executions)))
+    graph_ns = medians(steady)
     kind_ns: dict[GraphKind, float] = {}
     factor: dict[GraphKind, Steps] = {}
-    met: dict[GraphKind, list[Delay]] = defaultdict(list)
     rests: list[Floats] = []
     for kind in CHOSEN_KINDS:
-        rounds = [one for one in planned if one.execution.graph_kind == kind]
+        rounds = [one for one in steady if one.execution.graph_kind == kind]
         if not rounds:
             continue
-        steady, met[kind] = without_stumbles(rounds)
-        graph_ns |= medians(steady)
-        kind_ns[kind] = float(np.median([one.planning_ns for one in steady]))
-        logs = np.log([one.planning_ns / graph_ns[one.execution.graph_name] for one in steady])
-        steps = steps_of([one.execution.started_at for one in steady], logs)
+        kind_ns[kind] = float(np.median([one.planning_ns for one in rounds]))
+        logs = np.log([one.planning_ns / graph_ns[one.execution.graph_name] for one in rounds])
+        steps = steps_of([one.execution.started_at for one in rounds], logs)
         factor[kind] = steps.exponential()
-        rests.append(logs - np.array([steps.at(one.execution.started_at) for one in steady]))
+        rests.append(logs - np.array([steps.at(one.execution.started_at) for one in rounds]))
     sigma = spread_of(np.concatenate(rests)) if rests else 0.0
-    return Planning(graph_ns, kind_ns, factor, sigma, stumbles_of(executions, met))
+    return Planning(graph_ns, kind_ns, factor, sigma, delays_of(executions, stumbles))
 
 
 def medians(planned: Sequence[Planned]) -> dict[str, float]:
@@ -75,11 +72,11 @@ def medians(planned: Sequence[Planned]) -> dict[str, float]:
     return {name: float(np.median(planning_ns)) for name, planning_ns in by_graph.items()}
 
 
-def stumbles_of(executions: Sequence[GraphExecution], met: Mapping[GraphKind, Sequence[Delay]]) -> tuple[Delay, ...]:
-    """The stumbles in order of time, each told which rounds it could have met."""
+def delays_of(executions: Sequence[GraphExecution], stumbles: Sequence[Stumble]) -> tuple[Delay, ...]:
+    """The stumbles as the simulator takes them, each told which rounds it could have met."""
     decoding = [one for one in executions if one.graph_kind in CHOSEN_KINDS]
     speculative_ns = sum(one.graph_gpu_time_ns for one in decoding if is_speculative(one))
     share = speculative_ns / max(sum(one.graph_gpu_time_ns for one in decoding), 1)
-    speculative, plain = met.get(GraphKind.SPECULATIVE, ()), met.get(GraphKind.PLAIN_DECODE, ())
-    rounds = rounds_met(len(speculative), len(plain), share)
-    return tuple(sorted(delay._replace(rounds=rounds) for delay in (*speculative, *plain)))
+    speculative = sum(is_speculative(one.planned.execution) for one in stumbles)
+    rounds = rounds_met(speculative, len(stumbles) - speculative, share)
+    return tuple(Delay(one.planned.from_ns, one.late_ns, rounds) for one in stumbles)

@@ -69,7 +69,7 @@ class ClosedLoop(NamedTuple):
     runs: tuple[Simulated, ...]
     """Under the model, one a seed."""
     recorded_tokens_per_s: float
-    recorded_plain_fraction: float | None
+    recorded_plain_fraction: float
     recorded_choices: tuple[Simulated, ...]
     """The recorded choices simulated, one a seed: what the fit is off by, free of any scheduler."""
     recorded_model: tuple[Simulated, ...]
@@ -86,12 +86,27 @@ class ClosedLoop(NamedTuple):
     @property
     def gain_percent(self) -> float:
         """Tokens/s under the model against those recorded."""
-        return 100 * (self.tokens_per_s / self.recorded_tokens_per_s - 1)
+        return self.against_recorded(self.tokens_per_s)
+
+    @property
+    def gain_interval_percent(self) -> tuple[float, float]:
+        """The same of both ends of `interval`."""
+        low, high = self.interval
+        return self.against_recorded(low), self.against_recorded(high)
+
+    def against_recorded(self, tokens_per_s: float) -> float:
+        """How much more than recorded, in per cent."""
+        return 100 * (tokens_per_s / self.recorded_tokens_per_s - 1)
 
     @property
     def calibration_percent(self) -> float:
         """How far the simulation of the recorded choices is off what was recorded."""
-        return 100 * (mean_tokens_per_s(self.recorded_choices) / self.recorded_tokens_per_s - 1)
+        return self.against_recorded(mean_tokens_per_s(self.recorded_choices))
+
+    @property
+    def recorded_model_percent(self) -> float | None:
+        """How far the simulation of the recorded model is off what was recorded: its luck with stumbles included."""
+        return self.against_recorded(mean_tokens_per_s(self.recorded_model)) if self.recorded_model else None
 
 
 class Replay(NamedTuple):
@@ -106,6 +121,10 @@ class Replay(NamedTuple):
     """The one that was in charge; '' if the record does not say."""
     parameters: Mapping[str, str]
     """How it was replayed: seeds, history."""
+    began_at: int
+    """The cell's first submission, in Unix nanoseconds."""
+    ended_at: int
+    """Its last observed completion."""
     exact: ExactReplay | None
     closed_loop: ClosedLoop | None
 

@@ -36,7 +36,8 @@ def stretches_of(values: Floats) -> list[Stretch]:
     if not noise or len(values) < 2 * SHORTEST:
         return [Stretch(0, len(values))]
     sums = np.concatenate(([0.0], np.cumsum(values)))
-    found, waiting = [], [Stretch(0, len(values))]
+    found: list[Stretch] = []
+    waiting = [Stretch(0, len(values))]
     while waiting:
         stretch = waiting.pop()
         split = best_split(sums, stretch, noise) if len(found) + len(waiting) < STRETCHES_MAX else None
