@@ -29,7 +29,7 @@ $(VENV)/installed-%: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/pip install --disable-pip-version-check --no-warn-script-location -e '.[$*]' $(if $(CI),--quiet,)
 	@touch $@
 
-test: install-dev browser check ## formats, lint, types, import contracts, tests
+test: install-dev browser promtool check ## formats, lint, types, import contracts, tests
 	@$(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 check: install-dev ## everything of `make test` but the tests
@@ -59,6 +59,17 @@ browser:
 	@if [ ! -x /usr/bin/chromium ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "Installing Chromium for the browser tests"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	fi
+
+# promtool alone, out of Debian's package of Prometheus: nothing is installed, no server runs. Elsewhere its test is
+# skipped, and says so.
+.PHONY: promtool
+promtool: $(VENV)/bin/python
+	@if [ ! -x $(BIN)/promtool ] && ! command -v promtool >/dev/null && command -v apt-get >/dev/null; then \
+		echo "Fetching promtool for the test of /metrics"; \
+		cd $(BIN) && { apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus; }; } >/dev/null 2>&1 \
+			&& dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool; \
+		rm -f prometheus_*.deb; \
 	fi
 
 clean: ## remove .venv and build products

@@ -47,6 +47,12 @@ class CollectorMetrics:
             registry=self.registry,
             buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
         )
+        self.query_duration = Histogram(
+            "tachograph_sql_query_duration_seconds",
+            "Time to answer one request at the SQL endpoint, waiting and sending included.",
+            registry=self.registry,
+            buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
+        )
         self.rows_requests = self._counter(
             "rows_requests", "Requests with derived rows answered, by table and status.", "table", "status"
         )

@@ -14,12 +14,14 @@ from starlette.routing import Route
 
 from collector.access.access import Access
 from collector.clickhouse import DATABASE, connect, connection_string, open_store, split_url, without_password
+from collector.clock_offsets import ClockWatch
 from collector.derived_rows import DerivedRows
 from collector.health import Health
 from collector.http_server import HttpServer
 from collector.metrics import CollectorMetrics
 from collector.migrations import apply_schema
 from collector.opening import StoreOpening
+from collector.own_metrics import ClockMetrics, SpoolMetrics
 from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.derived_rows import RowsReceiver
 from collector.receivers.guard import GuardedHttp
@@ -31,6 +33,7 @@ from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
 from collector.sql_endpoint.server import serving_sql
+from collector.state import state_of
 from collector.store_client import StoreClient
 from collector.writer import Writer, WriterLimits
 
@@ -130,7 +133,8 @@ class Collector:
         self._start_grpc(starting, writer)
         self.otlp_http_port = port_of(http)
         self.health.watch("writer", writer.trouble)
-        self._serve(starting, self._http_server(writer, self._further_doors(starting), http))
+        self.health.watch("spool", writer.want_of_room)
+        self._serve(starting, self._http_server(writer, self._further_doors(starting, writer.spool), http))
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
 
@@ -170,15 +174,17 @@ class Collector:
         starting.callback(writer.stop)
         return writer
 
-    def _further_doors(self, starting: ExitStack) -> list[Route]:
+    def _further_doors(self, starting: ExitStack, spool: Spool) -> list[Route]:
         """What else the HTTP port answers: rows computed from executions, health and metrics."""
         own, rows = StoreClient(self._open), StoreClient(self._open)
         starting.callback(own.close)
         starting.callback(rows.close)
         self.health.watch("clickhouse", own.trouble)
+        self.metrics.registry.register(SpoolMetrics(spool))
+        self.metrics.registry.register(ClockMetrics(ClockWatch(own).offsets))
         return [
             *RowsReceiver(DerivedRows(rows), self.metrics).routes,
-            *HealthReceiver(self.health, self.metrics).routes,
+            *HealthReceiver(self.health, self.metrics, partial(state_of, spool)).routes,
         ]
 
     def _take_ports(self) -> socket.socket:
@@ -203,6 +209,7 @@ class Collector:
                 wanted.clickhouse_port,
                 access=wanted.access,
                 count=self._count_not_admitted,
+                observe_s=self.metrics.query_duration.observe,
             )
         )
         self.clickhouse_port = urlsplit(url).port or wanted.clickhouse_port

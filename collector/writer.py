@@ -76,6 +76,11 @@ class Writer:
         """Why nothing is stored at present; empty when all is well. Requests may be accepted all the same."""
         return self._drain.trouble()
 
+    def want_of_room(self) -> str:
+        """Why a request of 64 KiB would be turned away; empty where there is room for it."""
+        reason = self.spool.no_room_for(64 * 1024)
+        return _WHY_FULL[reason] if reason else ""
+
     def start(self) -> None:
         """Begin to keep what comes in, and to store what waits from before."""
         self._answers.start()

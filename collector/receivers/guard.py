@@ -13,7 +13,7 @@ from collector.access.access import Access, Count, Refusal
 from collector.receivers.encoding import encoded
 
 _OPEN: Final = frozenset({"/healthz", "/readyz"})
-_READERS: Final = frozenset({"/metrics"})
+_READERS: Final = frozenset({"/metrics", "/state"})
 
 
 class _Told(NamedTuple):
@@ -25,7 +25,9 @@ class _Told(NamedTuple):
 
 
 SENDER: Final[Mapping[Refusal, _Told]] = {
-    Refusal.NO_CREDENTIALS: _Told(401, UNAUTHENTICATED, "a token is needed: send the header Authorization: Bearer …"),
+    Refusal.NO_CREDENTIALS: _Told(
+        401, UNAUTHENTICATED, "a token is needed: send the header Authorization: Bearer TOKEN"
+    ),
     Refusal.WRONG_CREDENTIALS: _Told(401, UNAUTHENTICATED, "this token is not one of the collector's"),
     Refusal.FOREIGN_HOST: _Told(
         403,
@@ -42,7 +44,7 @@ READER: Final[Mapping[Refusal, _Told]] = {
 
 
 class GuardedHttp:
-    """An ASGI application behind its guard: senders bear a token, `/metrics` takes a reader's password, health is open.
+    """An ASGI application behind its guard: senders bear a token, `/metrics` and `/state` take a reader's password, health is open.
 
     A path that is not named here is a sender's.
     """

@@ -1,7 +1,9 @@
-"""The collector's own state on its HTTP port: /healthz (alive), /readyz (storing) and /metrics."""
+"""The collector's own state on its HTTP port: /healthz (alive), /readyz (storing), /metrics and /state."""
 
 import time
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
@@ -15,16 +17,21 @@ from collector.metrics import CollectorMetrics
 
 class HealthReceiver:
     """/healthz answers 200 as long as it answers at all: a supervisor restarts what does not. /readyz answers 200
-    while executions reach ClickHouse and otherwise 503 with the reasons, by part: what a person is to look at."""
+    while executions reach ClickHouse and otherwise 503 with the reasons, by part: what a person is to look at.
+    /state is `collector.state`, for `tachograph doctor`."""
 
-    def __init__(self, health: Health, metrics: CollectorMetrics) -> None:
+    def __init__(
+        self, health: Health, metrics: CollectorMetrics, state: Callable[[], Mapping[str, Any]] | None = None
+    ) -> None:
         self._health = health
         self._metrics = metrics
+        self._state = state or dict
         self._began = time.monotonic()
         self.routes = [
             Route("/healthz", self._alive),
             Route("/readyz", self._storing),
             Route("/metrics", self._exposition),
+            Route("/state", self._told),
         ]
 
     async def _alive(self, _: Request) -> Response:
@@ -39,3 +46,6 @@ class HealthReceiver:
 
     async def _exposition(self, _: Request) -> Response:
         return Response(await run_in_threadpool(self._metrics.exposition), media_type=CONTENT_TYPE_LATEST)
+
+    async def _told(self, _: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(self._state))

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import Counter
+from datetime import date, timedelta
 from typing import Final
 
 from collector.acceptance import Outcome
@@ -14,11 +15,21 @@ ON CONFLICT (door) DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}"
 _READ: Final = f"SELECT door, {', '.join(Ledger._fields)} FROM ledger ORDER BY door"  # noqa: S608 -- likewise
 
 
+_ADD_TO_DAY: Final = """
+INSERT INTO stored_by_day (received_day, stored) VALUES (?, ?)
+ON CONFLICT (received_day) DO UPDATE SET stored = stored + excluded.stored
+"""
+_DAY_MS: Final = 86_400_000
+_DAYS_KEPT: Final = 60
+"""Twice as many as ClickHouse keeps executions for."""
+
+
 class Entries:
     """Changes to the ledger, gathered for one transaction. Every method keeps both sides of the sum equal."""
 
     def __init__(self) -> None:
         self._changes: Counter[tuple[str, str]] = Counter()
+        self._stored: Counter[int] = Counter()
 
     def received(self, door: str, spans: int) -> None:
         """New; they wait."""
@@ -28,12 +39,13 @@ class Entries:
         """In a request that came before."""
         self._move(door, spans, "received", "deduplicated")
 
-    def settled(self, door: str, spans: int, outcome: Outcome) -> None:
+    def settled(self, door: str, spans: int, outcome: Outcome, received_unix_ms: int) -> None:
         """They waited, and this became of them."""
         if outcome.duplicate:
             self._add(door, "deduplicated", spans)
         else:
             self._add(door, "stored", outcome.stored)
+            self._stored[received_unix_ms // _DAY_MS] += outcome.stored
             self._add(door, "deduplicated", outcome.deduplicated)
             self._add(door, "other_spans", outcome.other_spans)
             self._add(door, "refused", spans - outcome.stored - outcome.deduplicated - outcome.other_spans)
@@ -52,6 +64,13 @@ class Entries:
         """Add all of it to what the ledger says."""
         for door in {door for door, _ in self._changes}:
             connection.execute(_ADD, (door, *(self._changes[door, name] for name in Ledger._fields)))
+        for day, stored in self._stored.items():
+            connection.execute(_ADD_TO_DAY, (day, stored))
+        if self._stored:
+            connection.execute(
+                "DELETE FROM stored_by_day WHERE received_day < (SELECT max(received_day) FROM stored_by_day) - ?",
+                (_DAYS_KEPT,),
+            )
 
     def _move(self, door: str, spans: int, *names: str) -> None:
         for name in names:
@@ -59,6 +78,12 @@ class Entries:
 
     def _add(self, door: str, name: str, spans: int) -> None:
         self._changes[door, name] += spans
+
+
+def read_stored_by_day(connection: sqlite3.Connection) -> dict[date, int]:
+    """Executions stored, by the day (UTC) they were received on; of the last 60 days."""
+    rows = connection.execute("SELECT received_day, stored FROM stored_by_day ORDER BY received_day")
+    return {date(1970, 1, 1) + timedelta(days=day): stored for day, stored in rows}
 
 
 def read_ledger(connection: sqlite3.Connection) -> dict[str, Ledger]:

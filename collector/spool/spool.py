@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
 from collector.acceptance import Outcome, ReceivedRequest
 from collector.spool.database import bytes_on_disk, hold, open_for_writing, transaction
-from collector.spool.ledger import Entries, read_ledger
+from collector.spool.ledger import Entries, read_ledger, read_stored_by_day
 from collector.spool.records import Batch, Kept, Ledger, SpoolLimits, SpoolState, token_of
 
 REQUEST_OVERHEAD_BYTES: Final = 1024
@@ -162,7 +163,7 @@ class Spool:
             now = self._now_ms()
             for one in batch.requests:
                 outcome = outcomes[one.request_id]
-                entries.settled(one.door, one.spans, outcome)
+                entries.settled(one.door, one.spans, outcome, one.received_unix_ms)
                 self._connection.execute(
                     "INSERT OR REPLACE INTO answered (request_id, answered_unix_ms, outcome) VALUES (?, ?, ?)",
                     (one.request_id, now, _text_of(outcome)),
@@ -254,6 +255,11 @@ class Spool:
         """What became of every span, by door."""
         with self._lock:
             return read_ledger(self._connection)
+
+    def stored_by_day(self) -> dict[date, int]:
+        """Executions stored, by the day (UTC) they were received on; of the last 60 days."""
+        with self._lock:
+            return read_stored_by_day(self._connection)
 
     # ---- within
 

@@ -55,3 +55,11 @@ CREATE TABLE IF NOT EXISTS ledger
     other_spans INTEGER NOT NULL DEFAULT 0,
     pending INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
+
+-- Executions stored, by the day (UTC, in days since 1970) they were received on: what ClickHouse must still hold, day by
+-- day, since it forgets by day.
+CREATE TABLE IF NOT EXISTS stored_by_day
+(
+    received_day INTEGER PRIMARY KEY,
+    stored INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;

@@ -71,8 +71,11 @@ class SqlEndpoint:
         limits: QueryLimits,
         access: Access | None = None,
         count: Count = count_nothing,
+        *,
+        observe_s: Callable[[float], object] | None = None,
     ) -> None:
         self.database = database
+        self._observe_s = observe_s or (lambda _: None)
         self.limits = limits
         self._access = access or Access()
         self._count = count
@@ -101,8 +104,12 @@ class SqlEndpoint:
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one query request."""
         # An answer that is left incomplete makes the server close the connection.
-        with suppress(StalledError):
-            await self._answer(scope, receive, send)
+        began = time.monotonic()
+        try:
+            with suppress(StalledError):
+                await self._answer(scope, receive, send)
+        finally:
+            self._observe_s(time.monotonic() - began)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         query_id = ""

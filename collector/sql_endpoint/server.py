@@ -1,6 +1,6 @@
 """The endpoint served in this process, by a thread of its own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -21,17 +21,19 @@ def serving_sql(
     limits: QueryLimits | None = None,
     access: Access | None = None,
     count: Count = count_nothing,
+    observe_s: Callable[[float], object] | None = None,
 ) -> Iterator[str]:
     """Serve the engine that is open on this connection string while the context lasts, and give its URL.
 
-    Port 0 takes a free one. Whoever is turned away is counted (door `sql`, reason).
+    Port 0 takes a free one. Whoever is turned away is counted (door `sql`, reason); `observe_s` is told how long each
+    request took.
 
     Raises:
         PortTakenError: nothing can listen there.
     """
     listening = bind(host, port, "TACHOGRAPH_CLICKHOUSE_PORT")
     access = access or Access()
-    endpoint = SqlEndpoint(connection_string, database, limits or QueryLimits(), access, count)
+    endpoint = SqlEndpoint(connection_string, database, limits or QueryLimits(), access, count, observe_s=observe_s)
     server = HttpServer(
         application(endpoint),
         listening,

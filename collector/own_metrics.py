@@ -1,0 +1,80 @@
+"""Figures that are read where they are kept, at each scrape: the spool's, and the clocks of hosts."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from collector.clock_offsets import ClockOffset
+from collector.spool.spool import Spool
+
+_LEDGER: Final = {
+    "received": "Spans accepted, by door: on disk before they were acknowledged.",
+    "stored": "Spans stored as graph executions, by door.",
+    "deduplicated": "Spans that came before and were stored once, by door.",
+    "refused": "Spans refused because they break the contract, by door.",
+    "other_spans": "Spans accepted that are no graph executions and are not kept, by door.",
+}
+_LEDGER_NOW: Final = {
+    "set_aside": "Spans in requests that ClickHouse refuses, kept with its words, by door.",
+    "pending": "Spans that wait to be stored, by door.",
+}
+
+
+class SpoolMetrics(Collector):
+    """The ledger and the state of a spool. The ledger lasts: it does not begin anew with the process."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each column of the ledger, and one for each figure of the spool."""
+        ledger = self._spool.ledger()
+        for name, meaning in _LEDGER.items():
+            counter = CounterMetricFamily(f"tachograph_ledger_{name}", f"Ledger: {meaning}", labels=["door"])
+            for door, entries in ledger.items():
+                counter.add_metric([door], getattr(entries, name))
+            yield counter
+        for name, meaning in _LEDGER_NOW.items():
+            gauge = GaugeMetricFamily(f"tachograph_ledger_{name}", f"Ledger: {meaning}", labels=["door"])
+            for door, entries in ledger.items():
+                gauge.add_metric([door], getattr(entries, name))
+            yield gauge
+        yield from self._state()
+
+    def _state(self) -> Iterator[Metric]:
+        state, limits = self._spool.state(), self._spool.limits
+        age_s = max(0.0, time.time() - state.oldest_unix_ms / 1e3) if state.oldest_unix_ms else 0.0
+        for name, meaning, value in (
+            ("spool_requests", "Requests in the spool that wait to be stored.", state.pending_requests),
+            ("spool_bytes", "Bytes of the requests in the spool that wait to be stored.", state.pending_bytes),
+            ("spool_oldest_age_seconds", "Age of the oldest request that waits; 0 where none does.", age_s),
+            ("spool_set_aside_requests", "Requests that ClickHouse refuses, kept aside.", state.set_aside_requests),
+            ("spool_set_aside_bytes", "Bytes of the requests kept aside.", state.set_aside_bytes),
+            ("spool_limit_bytes", "Bytes at which requests are turned away; 0 is no bound.", limits.bytes_max),
+            ("disk_free_bytes", "Bytes free on the spool's disk.", shutil.disk_usage(self._spool.file.parent).free),
+            ("disk_free_limit_bytes", "Free bytes below which requests are turned away.", limits.free_bytes_min),
+        ):
+            yield GaugeMetricFamily(f"tachograph_{name}", meaning, value=value)
+
+
+class ClockMetrics(Collector):
+    """The hosts whose clocks are off."""
+
+    def __init__(self, offsets: Callable[[], list[ClockOffset]]) -> None:
+        self._offsets = offsets
+
+    def collect(self) -> Iterator[Metric]:
+        """One sample for each such host; a host without a name goes by one of its engines."""
+        gauge = GaugeMetricFamily(
+            "tachograph_host_clock_offset_seconds",
+            "Clock of a host less the collector's, of hosts that are off by more than 30 s; 100 at most.",
+            labels=["host"],
+        )
+        for offset in self._offsets():
+            gauge.add_metric([offset.host_name or offset.service_instance_id], offset.offset_s)
+        yield gauge

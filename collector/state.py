@@ -1,0 +1,22 @@
+"""What a collector tells of itself beyond figures: what `tachograph doctor` compares with ClickHouse."""
+
+import shutil
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from collector.spool.spool import Spool
+
+
+def state_of(spool: Spool) -> Mapping[str, Any]:
+    """The ledger, what waits, the disk and the clock, as JSON has it. All of it is of one spool, since it was made."""
+    disk = shutil.disk_usage(spool.file.parent)
+    return {
+        "version": version("tachograph"),
+        "now_unix_ms": time.time_ns() // 1_000_000,
+        "ledger": {door: entries._asdict() for door, entries in spool.ledger().items()},
+        "stored_by_day": {day.isoformat(): stored for day, stored in spool.stored_by_day().items()},
+        "spool": {**spool.state()._asdict(), "bytes_max": spool.limits.bytes_max},
+        "disk": {"free_bytes": disk.free, "total_bytes": disk.total, "free_bytes_min": spool.limits.free_bytes_min},
+    }
