@@ -5,7 +5,6 @@ drops the answer, and with it the partial success that says what was refused.
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,12 +16,11 @@ import grpc
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
-from opentelemetry.sdk.environment_variables import OTEL_EXPORTER_OTLP_HEADERS
-from opentelemetry.util.re import parse_env_headers
 
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.errors import SendError
 from engine_hooks.recorder.spans import SpanBuilder
+from engine_hooks.recorder.variables import channel_credentials, compression, headers
 
 BATCH_SPANS: Final = 512
 TIMEOUT_S: Final = 30.0
@@ -64,7 +62,7 @@ class Sender:
     def __init__(self, endpoint: str, channel: Any) -> None:
         self._endpoint = endpoint
         self._stub = TraceServiceStub(channel)  # type: ignore[no-untyped-call]
-        self._metadata = tuple(parse_env_headers(os.environ.get(OTEL_EXPORTER_OTLP_HEADERS, ""), liberal=True).items())
+        self._metadata = headers()
 
     def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]:
         """How many spans of a request were refused, and why; blocks for at most `TIMEOUT_S`.
@@ -77,7 +75,7 @@ class Sender:
         except grpc.RpcError as error:
             raise SendError(
                 f"the collector at {self._endpoint} did not take the executions ({error.code().name}: "
-                f"{error.details()}): start it or set TACHOGRAPH_OTLP_ENDPOINT, then send again"
+                f"{error.details()}): {_remedy(error.code())}, then send again"
             ) from error
         return response.partial_success.rejected_spans, response.partial_success.error_message
 
@@ -95,6 +93,12 @@ class Sender:
             refused += Counter({reason: count})
             on_sent(spans)
         return refused
+
+
+def _remedy(code: grpc.StatusCode) -> str:
+    if code is grpc.StatusCode.UNAUTHENTICATED:
+        return "set OTEL_EXPORTER_OTLP_HEADERS to authorization=Bearer%20TOKEN"
+    return "start it or set TACHOGRAPH_OTLP_ENDPOINT"
 
 
 def endpoint_url(endpoint: str) -> SplitResult:
@@ -118,17 +122,17 @@ def raise_for_refused(endpoint: str, refused: Mapping[str, int]) -> None:
 
 @contextmanager
 def sender(endpoint: str) -> Iterator[Sender]:
-    """A sender to an OTLP gRPC endpoint; `https` trusts the system's certificates.
+    """A sender to an OTLP gRPC endpoint, with the headers, certificates and compression of `OTEL_EXPORTER_OTLP_*`.
 
     Raises:
-        SendError: the endpoint is no such URL.
+        SendError: the endpoint is no such URL, or one of the variables cannot be used.
     """
     url = endpoint_url(endpoint)
     options = [("grpc.service_config", json.dumps(RETRIES)), ("grpc.enable_retries", 1)]
     channel = (
-        grpc.secure_channel(url.netloc, grpc.ssl_channel_credentials(), options)
+        grpc.secure_channel(url.netloc, channel_credentials(), options, compression())
         if url.scheme == "https"
-        else grpc.insecure_channel(url.netloc, options)
+        else grpc.insecure_channel(url.netloc, options, compression())
     )
     with channel:
         yield Sender(endpoint, channel)

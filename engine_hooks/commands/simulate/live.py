@@ -15,6 +15,7 @@ from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.sending import endpoint_url
+from engine_hooks.recorder.variables import channel_credentials
 from engine_hooks.simulator.live import STUMBLE_RATE_HZ, STUMBLES_AT_S, LiveEngine
 from engine_hooks.simulator.recording import simulated_resource
 
@@ -51,9 +52,12 @@ def live(
     Two engines with one seed meet the same noise, the same luck and the same stumbles, so that
     what differs between them is their cost model.
     """
-    endpoint_url(settings.otlp_endpoint)  # a wrong one is refused now, not in the background
+    # What is wrong is refused now, not in the background.
+    is_secure = endpoint_url(settings.otlp_endpoint).scheme == "https"
     resource = live_resource(host, package or cost_model, recipe)
-    exporter = OTLPSpanExporter(endpoint=settings.otlp_endpoint)
+    exporter = OTLPSpanExporter(
+        endpoint=settings.otlp_endpoint, credentials=channel_credentials() if is_secure else None
+    )
     recorder = Recorder(resource, exporter=exporter, exit_timeout_s=FLUSH_S)
     engine = LiveEngine(
         cost_model,
