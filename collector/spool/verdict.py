@@ -1,7 +1,8 @@
 """What will become of a request's spans, found in Python: for senders that cannot be kept waiting for ClickHouse.
 
 The rules are the contract's own (`engine_hooks.contract.validation`), which the collector's SQL applies as well;
-`tests/fixtures/contract_cases.py` holds the two together. Slower than ClickHouse, so used only when it does not answer.
+`tests/fixtures/contract_cases.py` holds them together. Each span is glanced at first (`glance`), and looked into by the
+contract's rules only where a glance does not show that all is well.
 """
 
 from collections import Counter
@@ -9,6 +10,7 @@ from typing import Any
 
 from collector.acceptance import Outcome
 from collector.decoding.wire import request_class
+from collector.spool.glance import PLAIN_EXECUTION, SpanGlance, glance
 from engine_hooks.contract import names
 from engine_hooks.contract.span import GraphSpan, ReceivedAttributes, is_graph_execution, not_recorded
 from engine_hooks.contract.validation import span_refusal
@@ -21,30 +23,28 @@ def verdict_of(request: bytes) -> Outcome:
     other = stored = odd = 0
     for resource_spans in message.resource_spans:
         resource = _attributes(resource_spans.resource.attributes)
+        resource_is_fine = not span_refusal(PLAIN_EXECUTION._replace(resource=resource))
         for span in (span for scope in resource_spans.scope_spans for span in scope.spans):
-            name = _text(span.name)
-            if not is_graph_execution(name):
+            if not is_graph_execution(_text(span.name)):
                 other += 1
                 continue
-            read = _span(name, span, resource)
-            if reason := span_refusal(read):
-                refused[reason] += 1
+            seen = (glance(span) if resource_is_fine else SpanGlance.UNCLEAR) or _looked_into(span, resource)
+            if isinstance(seen, str):
+                refused[seen] += 1
             else:
                 stored += 1
-                odd += _clock_trouble(read.attributes)
+                odd += seen is SpanGlance.CLOCK_TROUBLE
     return Outcome(stored, dict(refused), other, clock_trouble=odd)
 
 
-def _span(name: str, span: Any, resource: ReceivedAttributes) -> GraphSpan:
-    return GraphSpan(
-        name,
-        span.trace_id,
-        span.span_id,
-        span.start_time_unix_nano,
-        span.end_time_unix_nano,
-        _attributes(span.attributes),
-        resource,
-    )
+def _looked_into(span: Any, resource: ReceivedAttributes) -> SpanGlance | str:
+    """By the contract's rules: the reason for which a span is refused, or how it is stored."""
+    times = (span.start_time_unix_nano, span.end_time_unix_nano)
+    attributes = _attributes(span.attributes)
+    read = GraphSpan(_text(span.name), span.trace_id, span.span_id, *times, attributes, resource)
+    if reason := span_refusal(read):
+        return reason
+    return SpanGlance.CLOCK_TROUBLE if _clock_trouble(attributes) else SpanGlance.FINE
 
 
 def _clock_trouble(attributes: ReceivedAttributes) -> bool:
