@@ -1,10 +1,10 @@
--- One row for each span of a request: the columns of graph_executions, what request it came in, and what is to become
--- of it. Keeps nothing: its views do.
+-- One row for each span of a request, as decoded: the columns of graph_executions, right where the span keeps the
+-- contract. Keeps nothing: its view does.
 CREATE TABLE IF NOT EXISTS decoded_spans
 (
     request_id String,
     is_graph_execution Bool,
-    refusal String,
+    is_well_typed Bool,
     clock_trouble Bool,
 
     started_at DateTime64(9, 'UTC'),
@@ -13,13 +13,13 @@ CREATE TABLE IF NOT EXISTS decoded_spans
     trace_id FixedString(16),
     span_id FixedString(8),
 
-    service_instance_id String,
-    service_name String,
-    host_name String,
-    engine_name String,
-    engine_version String,
-    engine_package String,
-    engine_recipe String,
+    service_instance_id LowCardinality(String),
+    service_name LowCardinality(String),
+    host_name LowCardinality(String),
+    engine_name LowCardinality(String),
+    engine_version LowCardinality(String),
+    engine_package LowCardinality(String),
+    engine_recipe LowCardinality(String),
     engine_tensor_parallel Nullable(Int64),
     gpu_ids Array(String),
     engine_attributes Map(String, String),
@@ -52,6 +52,30 @@ CREATE TABLE IF NOT EXISTS decoded_spans
     cell_id String,
     cell_arm String,
     cell_position Nullable(Int64),
-    cell_concurrency Nullable(Int64)
+    cell_concurrency Nullable(Int64),
+
+    -- For the second look at what is odd.
+    odd_resource Array(Tuple(
+        key LowCardinality(String),
+        value Tuple(
+            string_value Nullable(String), bool_value Nullable(Bool),
+            int_value Nullable(Int64), double_value Nullable(Float64),
+            array_value Tuple(values Array(Tuple(
+                string_value Nullable(String),
+                int_value Nullable(Int64), double_value Nullable(Float64))))))),
+    span Tuple(
+        trace_id String,
+        span_id String,
+        name String,
+        start_time_unix_nano UInt64,
+        end_time_unix_nano UInt64,
+        attributes Array(Tuple(
+            key LowCardinality(String),
+            value Tuple(
+                string_value Nullable(String), bool_value Nullable(Bool),
+                int_value Nullable(Int64), double_value Nullable(Float64),
+                array_value Tuple(values Array(Tuple(
+                    string_value Nullable(String),
+                    int_value Nullable(Int64), double_value Nullable(Float64))))))))
 )
 ENGINE = Null

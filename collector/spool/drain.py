@@ -194,10 +194,12 @@ class Drain:
         known = store.outcomes(one.request_id for one in batch.requests)
         if move.before is None:
             move.before = frozenset(known)
-        new = [one for one in batch.requests if one.request_id not in known]
+        # An attempt that failed half-way may have recorded an outcome and not stored its executions: only what was known
+        # before the first attempt is left out. What is stored already is not stored again, span by span.
+        new = [one for one in batch.requests if one.request_id not in move.before]
         if new:
             # With fewer rows it is another insert, and must bear another token.
-            store.insert(new, batch.token if not known else token_of(one.request_id for one in new))
+            store.insert(new, batch.token if not move.before else token_of(one.request_id for one in new))
             known |= store.outcomes(one.request_id for one in new)
         return {one.request_id: _outcome_of(one, known, move.before) for one in batch.requests}
 
