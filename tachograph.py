@@ -42,6 +42,7 @@ try:
     from queries.client import shown
     from queries.commands.compare import compare
     from queries.commands.query import query
+    from queries.commands.replay import replay
     from queries.errors import QueriesError
     from queries.runner import run
 except ImportError as missing:
@@ -339,6 +340,7 @@ def application() -> typer.Typer:
     app.command()(takes_settings(collect, reads=False))
     app.command()(takes_settings(dashboard))
     app.command()(takes_settings(query))
+    app.command()(takes_settings(replay))
     app.command()(takes_settings(compare))
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)

@@ -43,10 +43,15 @@ class ReplayedDecision(NamedTuple):
     """What the model charges each."""
     candidate_expected_tokens: tuple[float, ...]
     """As recorded: what is expected of drafts is no cost model's business."""
+    recorded_estimates_ns: tuple[int, ...]
+    """What each was charged in the record."""
     cold: bool
     """Some candidate had not been measured in what is stored: it is charged what the record first says."""
-    agrees: bool
-    """Every charge is the recorded one, to the nanosecond."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every charge is the recorded one, to the nanosecond."""
+        return self.candidate_estimates_ns == self.recorded_estimates_ns
 
     @property
     def differs(self) -> bool:
@@ -56,12 +61,15 @@ class ReplayedDecision(NamedTuple):
     @property
     def replayed_estimate_ns(self) -> int:
         """What the model charges the graph that it chooses."""
-        return self.candidate_estimates_ns[self.candidate_graphs.index(self.replayed_graph_name)]
+        return self.charged_ns(self.replayed_graph_name)
 
-    @property
-    def charged_ns(self) -> int:
-        """What the model charges the graph that was executed."""
-        return self.candidate_estimates_ns[self.candidate_graphs.index(self.graph_name)]
+    def charged_ns(self, graph: str) -> int:
+        """What the model charges a candidate."""
+        return self.candidate_estimates_ns[self.candidate_graphs.index(graph)]
+
+    def recorded_ns(self, graph: str) -> int:
+        """What a candidate was charged in the record."""
+        return self.recorded_estimates_ns[self.candidate_graphs.index(graph)]
 
     @property
     def margin(self) -> float | None:
@@ -144,6 +152,6 @@ def taken_again(execution: GraphExecution, charged_ns: tuple[int, ...], *, cold:
         graphs,
         charged_ns,
         expected,
+        execution.scheduler_candidate_estimates_ns,
         cold,
-        charged_ns == execution.scheduler_candidate_estimates_ns,
     )

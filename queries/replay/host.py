@@ -1,9 +1,11 @@
 """What the host did, seen from a record: how long it planned each round, where it stumbled, what it takes to notice."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
@@ -17,6 +19,8 @@ STUMBLE_MIN_NS: Final = 5_000_000
 """… if it took so much longer, too."""
 AROUND: Final = 15
 """Rounds around one that say what is usual: bursts of up to seven do not hide themselves."""
+CONVICTED: Final = 3
+"""So many late rounds of a kind with none on time after them are no stumbles."""
 BY_CHANCE: Final = 0.2
 """Stumbles that all met speculative rounds, with at most this chance if they met any, meet only those."""
 
@@ -28,6 +32,15 @@ class Planned(NamedTuple):
     from_ns: int
     """When the host could start on it, in Unix nanoseconds."""
     planning_ns: int
+
+
+class Sorted(NamedTuple):
+    """A cell's planned rounds."""
+
+    steady: list[Planned]
+    stumbles: list["Stumble"]
+    slow: list[Planned]
+    """The last rounds of a kind, all of them late: the host was slow with it from then on."""
 
 
 class Stumble(NamedTuple):
@@ -73,8 +86,8 @@ def planned_rounds(executions: Sequence[GraphExecution]) -> Iterator[Planned]:
         yield Planned(execution, from_ns, max(execution.started_at - from_ns, 1))
 
 
-def without_stumbles(planned: Sequence[Planned]) -> tuple[list[Planned], list[Stumble]]:
-    """The rounds planned as usual, and the host's stumbles.
+def sorted_by_lateness(planned: Sequence[Planned]) -> Sorted:
+    """Tell rounds planned as usual from the host's stumbles, and from a host that was slow in the end.
 
     What is usual follows the rounds around, of any kind, each against the median of its own: a burst on the last
     speculative rounds before a long time of plain decode is one, although no speculative round soon shows it over.
@@ -87,8 +100,26 @@ def without_stumbles(planned: Sequence[Planned]) -> tuple[list[Planned], list[St
     planning_ns = np.array([one.planning_ns for one in planned], dtype=float)
     usual_ns *= running_median(planning_ns / usual_ns)
     stumbled = (planning_ns > STUMBLE_TIMES * usual_ns) & (planning_ns > usual_ns + STUMBLE_MIN_NS)
-    steady = [one for one, is_stumble in zip(planned, stumbled, strict=True) if not is_stumble]
-    return steady, [Stumble(planned[n], int(planning_ns[n] - usual_ns[n])) for n in np.flatnonzero(stumbled).tolist()]
+    slow = {n for kind in kind_ns for n in late_at_last(planned, stumbled, kind)}
+    return Sorted(
+        [one for one, is_stumble in zip(planned, stumbled, strict=True) if not is_stumble],
+        [
+            Stumble(planned[n], int(planning_ns[n] - usual_ns[n]))
+            for n in np.flatnonzero(stumbled).tolist()
+            if n not in slow
+        ],
+        [planned[n] for n in sorted(slow)],
+    )
+
+
+def late_at_last(planned: Sequence[Planned], late: NDArray[np.bool_], kind: GraphKind) -> list[int]:
+    """Numbers of the last rounds of a kind, if so many of them were late that the host is slow with it.
+
+    A stumble, or a burst of them, is followed by rounds on time: those that were decided on before it was known.
+    """
+    numbers = [n for n, one in enumerate(planned) if one.execution.graph_kind == kind]
+    run = list(takewhile(lambda n: late[n], reversed(numbers)))
+    return run if len(run) >= CONVICTED else []
 
 
 def running_median(values: Floats) -> Floats:

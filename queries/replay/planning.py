@@ -9,7 +9,7 @@ import numpy as np
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.simulator.delays import Delay
-from queries.replay.host import Planned, Stumble, is_speculative, planned_rounds, rounds_met, without_stumbles
+from queries.replay.host import Planned, Stumble, is_speculative, planned_rounds, rounds_met, sorted_by_lateness
 from queries.replay.stretches import Floats, Steps, spread_of, steps_of
 
 CHOSEN_KINDS: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
@@ -46,7 +46,7 @@ class Planning(NamedTuple):
 
 def planning_of(executions: Sequence[GraphExecution]) -> Planning:
     """Fit the planning of these executions, in the order of submission."""
-    steady, stumbles = without_stumbles(list(planned_rounds(executions)))
+    steady, stumbles, slow = sorted_by_lateness(list(planned_rounds(executions)))
     graph_ns = medians(steady)
     kind_ns: dict[GraphKind, float] = {}
     factor: dict[GraphKind, Steps] = {}
@@ -58,10 +58,23 @@ def planning_of(executions: Sequence[GraphExecution]) -> Planning:
         kind_ns[kind] = float(np.median([one.planning_ns for one in rounds]))
         logs = np.log([one.planning_ns / graph_ns[one.execution.graph_name] for one in rounds])
         steps = steps_of([one.execution.started_at for one in rounds], logs)
-        factor[kind] = steps.exponential()
+        factor[kind] = slow_at_last(
+            steps.exponential(), [one for one in slow if one.execution.graph_kind == kind], kind_ns[kind]
+        )
         rests.append(logs - np.array([steps.at(one.execution.started_at) for one in rounds]))
     sigma = spread_of(np.concatenate(rests)) if rests else 0.0
     return Planning(graph_ns, kind_ns, factor, sigma, delays_of(executions, stumbles))
+
+
+def slow_at_last(factor: Steps, slow: Sequence[Planned], usual_ns: float) -> Steps:
+    """The factor, and from the first of these rounds on the one that they show."""
+    if not slow:
+        return factor
+    began_at = slow[0].execution.started_at
+    kept = [(at, value) for at, value in zip(*factor, strict=True) if at < began_at]
+    last = (began_at, float(np.median([one.planning_ns for one in slow])) / usual_ns)
+    from_ns, values = zip(*kept, last, strict=True)
+    return Steps(from_ns, values)
 
 
 def medians(planned: Sequence[Planned]) -> dict[str, float]:
