@@ -26,6 +26,7 @@ try:
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
     from collector.access.settings import access_of
     from collector.commands.collect import collect
+    from collector.commands.doctor import doctor
     from collector.errors import CollectorError
     from collector.ports import bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
@@ -338,6 +339,7 @@ def application() -> typer.Typer:
     )
     app.command()(takes_settings(up, reads=False))
     app.command()(takes_settings(collect, reads=False))
+    app.command()(takes_settings(doctor))
     app.command()(takes_settings(dashboard))
     app.command()(takes_settings(query))
     app.command()(takes_settings(replay))

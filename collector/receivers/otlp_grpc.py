@@ -20,6 +20,8 @@ from collector.receivers.span_count import check_spans
 log = structlog.get_logger(__name__)
 
 _SERVICE: Final = trace_service_pb2.DESCRIPTOR.services_by_name["TraceService"].full_name
+EXPORT: Final = f"/{_SERVICE}/Export"
+"""The method that takes traces, as clients call it."""
 _LONGEST_WAIT_S: Final = 60.0
 _CALLS_OF_ONE_CONNECTION: Final = 128
 _HANDSHAKE_MS: Final = 10_000

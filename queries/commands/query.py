@@ -1,13 +1,12 @@
 """`tachograph query`: ask a question of the catalogue from a terminal or a script."""
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
 import typer
 
 from queries.catalogue import Query, find, load
+from queries.commands.output import write
 from queries.errors import CallError
 from queries.terminal import answer_table, catalogue_json, catalogue_table
 
@@ -97,30 +96,3 @@ def parquet_rows(content: bytes) -> int:
     import pyarrow.parquet  # noqa: PLC0415 (slows the start)
 
     return int(pyarrow.parquet.read_metadata(pyarrow.BufferReader(content)).num_rows)
-
-
-def write(content: bytes, output: Path | None) -> None:
-    """Write to the file, or to standard output.
-
-    Raises:
-        CallError: Parquet on a terminal, or a file that cannot be written.
-    """
-    if output is None:
-        if content.startswith(b"PAR1") and sys.stdout.isatty():
-            raise CallError("parquet is binary: name a file by --output, or pipe it on")
-        to_standard_output(content)
-        return
-    try:
-        output.write_bytes(content)
-    except OSError as wrong:
-        raise CallError(f"{output}: {wrong.strerror or wrong}") from wrong
-
-
-def to_standard_output(content: bytes) -> None:
-    """Write it all; a reader that has gone (`| head`) is no fault."""
-    try:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # The interpreter flushes once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from engine_hooks.contract.execution import GraphExecution
-from queries.findings.findings import Diagnosis, EstimateInflation, Poison
+from queries.findings.findings import Diagnosis, Poison
+from queries.postmortem.story import poisons_of
 from queries.record import CellExecutions
 
 Event = dict[str, Any]
@@ -39,7 +40,7 @@ def trace_of(recorded: CellExecutions, diagnosis: Diagnosis | None = None) -> di
         *itertools.chain.from_iterable(_in_flight(one, zero_ns) for one in executions),
         *_estimates(executions, zero_ns),
         *_queue_depth(executions, zero_ns),
-        *(_poison(poison, zero_ns) for poison in _poisons(diagnosis)),
+        *(_poison(poison, zero_ns) for poison in (poisons_of(diagnosis) if diagnosis else ())),
     ]
     return {
         "traceEvents": events,
@@ -126,12 +127,6 @@ def _queue_depth(executions: Iterable[GraphExecution], zero_ns: int) -> Iterator
     for execution in executions:
         if execution.graph_queue_depth is not None:
             yield _counter("queue depth", "submissions", execution.started_at - zero_ns, execution.graph_queue_depth)
-
-
-def _poisons(diagnosis: Diagnosis | None) -> Iterator[Poison]:
-    for finding in diagnosis.findings if diagnosis else ():
-        if isinstance(finding, EstimateInflation):
-            yield from finding.poisons
 
 
 def _poison(poison: Poison, zero_ns: int) -> Event:

@@ -3,7 +3,7 @@
 The sentences of a finding are its evidence; what a finding means is decided in `queries.findings`, never here.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -11,7 +11,6 @@ from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
 from queries.findings.findings import (
     UNCERTAIN,
-    BeingInPlain,
     Diagnosis,
     EstimateInflation,
     Finding,
@@ -97,16 +96,17 @@ def story_of(recorded: CellExecutions, diagnosis: Diagnosis) -> Story:
     """The story of one cell."""
     executions = recorded.executions
     began = executions[0].started_at
+    ended = max(one.started_at + one.duration_ns for one in executions)
     return Story(
         engine=recorded.engine,
         cell=recorded.cell,
         began_ns=began,
-        ended_ns=max(one.started_at + one.duration_ns for one in executions),
+        ended_ns=ended,
         headline=headline_of(diagnosis),
         figures=tuple(_figures(recorded, diagnosis)),
-        chapters=tuple(_chapters(diagnosis)),
-        strip=_strip(executions, began),
-        marks_s=tuple((poison.at_ns - began) / _S_NS for poison in _poisons(diagnosis)),
+        chapters=tuple(_chapters(recorded, diagnosis)),
+        strip=_strip(executions, began, ended),
+        marks_s=tuple((poison.at_ns - began) / _S_NS for poison in poisons_of(diagnosis)),
         diagnosis=diagnosis,
     )
 
@@ -138,12 +138,15 @@ def _figures(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Figure]
     yield Figure("cost model", ", ".join(sorted(models)) or "not recorded")
 
 
-def _chapters(diagnosis: Diagnosis) -> Iterator[Chapter]:
+def _chapters(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Chapter]:
     for finding in diagnosis.findings:
         yield Chapter(_title(finding), tuple(_sentences(finding)), finding.kind)
-    spans = tuple(_in_plain(diagnosis.being_in_plain))
-    if spans:
-        yield Chapter("In plain decode", spans)
+    told = {span for finding in _inflations(diagnosis) for span in finding.spans}
+    where = {"service_instance_id": recorded.engine.service_instance_id, "cell": recorded.cell}
+    others = [span for span in diagnosis.being_in_plain.spans if span not in told]
+    if others:
+        shown_by = (QueryUse("candidates", where),)
+        yield Chapter("In plain decode", tuple(Sentence(_said_of(span), shown_by) for span in others))
 
 
 def _title(finding: Finding) -> str:
@@ -160,11 +163,6 @@ def _sentences(finding: Finding) -> Iterator[Sentence]:
         yield Sentence(evidence.says, evidence.queries)
 
 
-def _in_plain(plain: BeingInPlain) -> Iterator[Sentence]:
-    for span in plain.spans:
-        yield Sentence(_said_of(span))
-
-
 def _said_of(span: PlainSpan) -> str:
     verdict = "rightly" if span.right else "wrongly"
     ended = f"{span.ended.by}" + (f" of {span.ended.graph}" if span.ended.graph else "")
@@ -175,22 +173,27 @@ def _said_of(span: PlainSpan) -> str:
     )
 
 
-def _poisons(diagnosis: Diagnosis) -> Iterator[Poison]:
-    for finding in diagnosis.findings:
-        if isinstance(finding, EstimateInflation):
-            yield from finding.poisons
+def _inflations(diagnosis: Diagnosis) -> Iterator[EstimateInflation]:
+    return (finding for finding in diagnosis.findings if isinstance(finding, EstimateInflation))
 
 
-def _strip(executions: Iterable[GraphExecution], began_ns: int) -> tuple[Second, ...]:
-    """Wall time by the second in which a round ended on the device, so that a second's shares may pass 1 a little."""
-    spent: dict[int, list[float]] = {}
+def poisons_of(diagnosis: Diagnosis) -> tuple[Poison, ...]:
+    """Every execution that inflated an estimate to harm."""
+    return tuple(poison for finding in _inflations(diagnosis) for poison in finding.poisons)
+
+
+def _strip(executions: Sequence[GraphExecution], began_ns: int, ended_ns: int) -> tuple[Second, ...]:
+    """Wall time by the second in which a round was observed to end, so that a second's shares may pass 1 a little."""
+    last = max(0, round((ended_ns - began_ns) / _S_NS) - 1)
+    spent = [[0.0, 0.0, 0.0] for _ in range(last + 1)]
     for one in executions:
-        second = max(0, (one.started_at + one.duration_ns - began_ns) // _S_NS)
-        ordinary = one.graph_purpose is Purpose.ORDINARY
-        column = 2
-        if ordinary and one.graph_kind is GraphKind.PLAIN_DECODE:
-            column = 0
-        elif ordinary and one.graph_kind is GraphKind.SPECULATIVE:
-            column = 1
-        spent.setdefault(second, [0.0, 0.0, 0.0])[column] += one.graph_wall_time_ns / _S_NS
-    return tuple(Second(*spent.get(second, (0.0, 0.0, 0.0))) for second in range(max(spent) + 1))
+        second = min(last, max(0, (one.started_at + one.duration_ns - began_ns) // _S_NS))
+        spent[second][_column_of(one)] += one.graph_wall_time_ns / _S_NS
+    return tuple(Second(*shares) for shares in spent)
+
+
+def _column_of(execution: GraphExecution) -> int:
+    """Where in `Second` its time goes."""
+    if execution.graph_purpose is not Purpose.ORDINARY:
+        return 2
+    return {GraphKind.PLAIN_DECODE: 0, GraphKind.SPECULATIVE: 1}.get(execution.graph_kind, 2)

@@ -11,7 +11,8 @@ from rich.text import Text
 from queries.findings.findings import Kind, QueryUse
 from queries.postmortem.markdown import moment, queries_of, references
 from queries.postmortem.sql_behind import sql_behind
-from queries.postmortem.story import Chapter, Second, Story
+from queries.postmortem.story import WORDS, Chapter, Second, Story
+from queries.postmortem.told import ToldRange
 
 _HARMLESS = frozenset(
     {Kind.HEALTHY, Kind.PLAIN_RIGHT, Kind.HARMLESS_DELAY, Kind.FEEDBACK_BOUND, Kind.IDLE, Kind.NO_SPECULATION}
@@ -32,6 +33,28 @@ def rendered(story: Story, with_sql: bool) -> RenderableType:
     )
 
 
+def table_of(among: ToldRange) -> RenderableType:
+    """The flagged cells of a range, the costliest first."""
+    if not among.flagged:
+        return Text(f"None of {among.cells:,} cells is flagged; this is the newest.", style="green")
+    table = Table(title=f"{among.flagged:,} of {among.cells:,} cells are flagged", title_justify="left", box=None)
+    for name in ("host", "cell", "began", "what it is", "lost"):
+        table.add_column(name, justify="right" if name == "lost" else "left", header_style="dim")
+    for one in among.told:
+        story = one.story
+        loss = story.diagnosis.expected_loss_percent
+        table.add_row(
+            story.engine.host_name or story.engine.service_instance_id,
+            story.cell,
+            moment(story.began_ns),
+            WORDS[story.diagnosis.label],
+            "" if loss is None else f"{loss:.1f} %",
+        )
+    if among.flagged > len(among.told):
+        table.caption = f"the newest {len(among.told)} of them; narrow the range by --from, --to or --engine"
+    return table
+
+
 def _headline(story: Story) -> Panel:
     engine = story.engine
     where = ", ".join(
@@ -39,7 +62,7 @@ def _headline(story: Story) -> Panel:
     )
     text = Text(f"{story.headline}\n", style="bold")
     text.append(f"{where}\n{moment(story.began_ns)} to {moment(story.ended_ns)}", style="not bold dim")
-    return Panel(text, border_style="green" if story.diagnosis.label in _HARMLESS else "red")
+    return Panel.fit(text, border_style="green" if story.diagnosis.label in _HARMLESS else "red")
 
 
 def _figures(story: Story) -> Table:

@@ -1,0 +1,126 @@
+"""Checks that ask the collector alone: its doors, its credentials, and what it says of itself."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from collector.doctor.check import Check, fault, ok, warning
+from collector.doctor.doors import Doors
+from collector.spool.records import Ledger
+
+WAITING_TOO_LONG_S: Final = 60
+"""Whatever waits longer than this is not merely on its way."""
+CLOCK_WARNING_S: Final = 2
+CLOCK_FAULT_S: Final = 60
+
+
+def check_doors(doors: Doors) -> Iterator[Check]:
+    """Whether executions can come in, by HTTP and by gRPC, with our credentials."""
+    status = doors.send_nothing().status
+    if status == 200:
+        yield ok("OTLP over HTTP", f"{doors.http_url} takes requests")
+    else:
+        yield fault("OTLP over HTTP", f"{doors.http_url} answers {status}", _advice_on_refusal(status))
+    code = doors.send_nothing_by_grpc()
+    if code == "OK":
+        yield ok("OTLP over gRPC", f"{doors.grpc_url} takes requests")
+    else:
+        advice = _advice_on_refusal(401 if code == "UNAUTHENTICATED" else 0)
+        yield fault("OTLP over gRPC", f"{doors.grpc_url} answers {code}", advice)
+
+
+def _advice_on_refusal(status: int) -> str:
+    if status in (401, 403):
+        return "set TACHOGRAPH_INGEST_TOKENS to a token of this collector's"
+    return "see the collector's log; tachograph COMMAND --help lists the settings of its ports"
+
+
+def check_credentials(doors: Doors) -> Check:
+    """Whether somebody without credentials is kept out, where there are any."""
+    name = "credentials"
+    if not doors.tokens_are_set and not doors.password_is_set:
+        return ok(name, "none set: the collector answers this machine only")
+    let_in = []
+    if doors.tokens_are_set and doors.send_nothing(anonymously=True).status == 200:
+        let_in.append("send")
+    if doors.password_is_set and doors.read("/state", anonymously=True).status == 200:
+        let_in.append("read")
+    if let_in:
+        advice = "start the collector with the same settings as this command: it runs without them"
+        return fault(name, f"anybody may {' and '.join(let_in)}, though credentials are set here", advice)
+    return ok(name, "nobody without them gets in")
+
+
+def check_readiness(doors: Doors) -> Check:
+    """Whether executions reach ClickHouse now."""
+    answer = doors.read("/readyz")
+    if answer.status == 200:
+        return ok("storing", "executions reach ClickHouse")
+    reasons = "; ".join(str(reason) for reason in dict(answer.body.get("reasons", {})).values())
+    return fault(
+        "storing",
+        reasons or f"/readyz answers {answer.status}",
+        "what waits is kept, and stored once the reason is gone",
+    )
+
+
+def check_ledger(state: Mapping[str, Any]) -> Check:
+    """Whether every span that was received is accounted for."""
+    ledger = {door: Ledger(**entries) for door, entries in state["ledger"].items()}
+    wrong = {door: entries for door, entries in ledger.items() if not entries.adds_up}
+    if wrong:
+        told = "; ".join(
+            f"{door}: {entries.received} received, {sum(entries[1:])} accounted for" for door, entries in wrong.items()
+        )
+        return fault("ledger", told, "this is a defect of Tachograph, or its spool was changed by hand")
+    if not ledger:
+        return ok("ledger", "nothing received yet")
+    told = "; ".join(
+        f"{door}: {entries.received:,} received, {entries.stored:,} stored, {entries.refused:,} refused, "
+        f"{entries.pending:,} pending"
+        for door, entries in ledger.items()
+    )
+    return ok("ledger", f"it adds up ({told})")
+
+
+def check_set_aside(state: Mapping[str, Any]) -> Check:
+    """Whether ClickHouse refused requests for good."""
+    requests = state["spool"]["set_aside_requests"]
+    if requests:
+        return warning(
+            "set aside", f"{requests} requests that ClickHouse refuses", "tachograph spool says which, and why"
+        )
+    return ok("set aside", "none")
+
+
+def check_waiting(state: Mapping[str, Any]) -> Check:
+    """Whether something waits for long."""
+    oldest, pending = state["spool"]["oldest_unix_ms"], state["spool"]["pending_requests"]
+    age_s = (state["now_unix_ms"] - oldest) / 1e3 if oldest else 0.0
+    if age_s > WAITING_TOO_LONG_S:
+        finding = f"{pending} requests wait to be stored, the oldest for {age_s:,.0f} s"
+        return warning("waiting", finding, "see the check of storing and the collector's log")
+    return ok("waiting", f"{pending} requests, the oldest for {age_s:.1f} s")
+
+
+def check_disk(state: Mapping[str, Any]) -> Check:
+    """Whether the spool's disk has room."""
+    free, least = state["disk"]["free_bytes"], state["disk"]["free_bytes_min"]
+    finding = (
+        f"{free / 1e9:,.1f} GB free of {state['disk']['total_bytes'] / 1e9:,.1f}; {least / 1e9:,.1f} are left free"
+    )
+    if free < least:
+        return fault("disk", finding, "free some: senders are turned away (TACHOGRAPH_DISK_FREE_BYTES_MIN)")
+    if free < 2 * least:
+        return warning("disk", finding, "free some, before senders are turned away")
+    return ok("disk", finding)
+
+
+def check_clock(name: str, theirs_ms: float, ours_ms: float) -> Check:
+    """Whether another clock agrees with ours, both read at the same time."""
+    offset_s = (theirs_ms - ours_ms) / 1e3
+    finding = f"{abs(offset_s):,.1f} s {'ahead of' if offset_s > 0 else 'behind'} this machine's"
+    if abs(offset_s) > CLOCK_FAULT_S:
+        return fault(name, finding, "set the clocks by NTP: executions go by both")
+    if abs(offset_s) > CLOCK_WARNING_S:
+        return warning(name, finding, "set the clocks by NTP")
+    return ok(name, "agrees with this machine's")

@@ -1,0 +1,34 @@
+"""Where a command's answer goes: a file, or standard output."""
+
+import os
+import sys
+from pathlib import Path
+
+from queries.errors import CallError
+
+
+def write(content: bytes, output: Path | None) -> None:
+    """Write to the file, or to standard output.
+
+    Raises:
+        CallError: Parquet on a terminal, or a file that cannot be written.
+    """
+    if output is None:
+        if content.startswith(b"PAR1") and sys.stdout.isatty():
+            raise CallError("parquet is binary: name a file by --output, or pipe it on")
+        to_standard_output(content)
+        return
+    try:
+        output.write_bytes(content)
+    except OSError as wrong:
+        raise CallError(f"{output}: {wrong.strerror or wrong}") from wrong
+
+
+def to_standard_output(content: bytes) -> None:
+    """Write it all; a reader that has gone (`| head`) is no fault."""
+    try:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,77 @@
+"""Stories of stored cells: one by its name, or the costliest of a range."""
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from queries.errors import UnknownCellError
+from queries.findings.stored import find_in_cell
+from queries.postmortem.story import Story, story_of
+from queries.record import CellExecutions, executions_of
+from queries.runner import run
+
+CELLS_DIAGNOSED_MAX: Final = 40
+"""Flagged cells of a range that are looked at, newest first; each takes about a tenth of a second."""
+FLAGS: Final = ("stuck", "inflated")
+
+
+class ToldCell(NamedTuple):
+    """A cell and its story."""
+
+    recorded: CellExecutions
+    story: Story
+
+
+class ToldRange(NamedTuple):
+    """The flagged cells of a range."""
+
+    told: tuple[ToldCell, ...]
+    """The costliest first; of those that lost equally, the newest."""
+    cells: int
+    """Cells of the range."""
+    flagged: int
+    """Those that are stuck in plain decode or judged by inflated estimates."""
+
+
+def told(url: str, cell: str, engine: str = "") -> ToldCell:
+    """The story of one cell.
+
+    Args:
+        url: ClickHouse.
+        cell: As the query `cells` names it.
+        engine: Its `service_instance_id`; '' where only one engine has such a cell.
+
+    Raises:
+        UnknownCellError, AmbiguousCellError, QueriesError: as `executions_of`.
+    """
+    recorded = executions_of(url, engine, cell, history_s=0)
+    return ToldCell(recorded, story_of(recorded, find_in_cell(url, recorded.engine.service_instance_id, cell)))
+
+
+def told_range(
+    url: str,
+    engine: str = "",
+    from_: str | None = None,
+    to: str | None = None,
+    progress: Callable[[list[dict[str, Any]]], Any] = iter,
+) -> ToldRange:
+    """The stories of the flagged cells of a range; where none is flagged, that of the newest cell.
+
+    Args:
+        url: ClickHouse.
+        engine: Its `service_instance_id`; '' is any.
+        from_, to: The range, as queries take it; `None`: as `cells` has it.
+        progress: Iterates over the cells that are looked at, and shows how far it is.
+
+    Raises:
+        UnknownCellError: no cell is stored there.
+        QueriesError: as `run`.
+    """
+    cells = run("cells", url, "rows", service_instance_id=engine, **{"from": from_, "to": to})
+    if not cells:
+        of = f" of engine {engine}" if engine else ""
+        raise UnknownCellError(f"no cell{of} is stored in that range: `tachograph query engines` lists what is")
+    flagged = [cell for cell in cells if any(cell[flag] for flag in FLAGS)]
+    looked_at = (flagged or cells[:1])[:CELLS_DIAGNOSED_MAX]
+    stories = [told(url, cell["cell"], cell["service_instance_id"]) for cell in progress(looked_at)]
+    stories.sort(key=lambda one: (-one.story.diagnosis.tokens_lost, -one.story.began_ns))
+    return ToldRange(tuple(stories), len(cells), len(flagged))
