@@ -160,6 +160,8 @@ class Drain:
         except Exception as error:
             if of_the_data(error) or (self._is_suspect(move, error) and self._others_go_in(batch)):
                 self._refused(batch, error)
+            elif self._stopping.is_set():
+                self._stop_at = 0.0  # The store is away: what waits is for the next start.
 
     def _persistently(self, move: "_Move") -> None:
         """Try until it is in, the fault is found to be its own, or the collector stops."""

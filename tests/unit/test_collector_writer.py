@@ -1,204 +1,293 @@
 """The writer's promises, over a store that the test holds in its hand."""
 
-import threading
+import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
 from collector.acceptance import MalformedRequestError, Outcome, QueueFullError, StoreUnavailableError
 from collector.decoding.wire import request_id_of
-from collector.metrics import CollectorMetrics
-from collector.request_store import ReceivedRequest
+from collector.spool.records import Ledger, SpoolLimits
 from collector.writer import Writer, WriterLimits
 from tests.fixtures.contract_cases import SpanCase, request_of
-
-QUICK = WriterLimits(commit_interval_s=0.0, retry_for_s=0.2)
-
-
-class FakeStore:
-    """Keeps batches. `gate` holds inserts back while clear; `faults` are raised by the next inserts."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[str]] = []
-        self.known: dict[str, Outcome] = {}
-        self.faults: list[Exception] = []
-        self.unreadable: set[str] = set()
-        self.gate = threading.Event()
-        self.gate.set()
-        self.inserting = threading.Event()
-        self.attempts = 0
-
-    def outcomes(self, request_ids: Iterable[str]) -> dict[str, Outcome]:
-        return {one: self.known[one] for one in request_ids if one in self.known}
-
-    def insert(self, batch: list[ReceivedRequest]) -> None:
-        self.attempts += 1
-        self.inserting.set()
-        assert self.gate.wait(10)
-        if self.faults:
-            raise self.faults.pop(0)
-        ids = [one.request_id for one in batch]
-        if self.unreadable & set(ids):
-            raise DatabaseError("Code: 444. corrupted", code=444, name="UNKNOWN_PROTOBUF_FORMAT")
-        self.batches.append(ids)
-        self.known |= dict.fromkeys(ids, Outcome(stored=1))
-
-
-def request(number: int) -> bytes:
-    return request_of([SpanCase(str(number), attributes={"graph.sequence": number})])
-
-
-@contextmanager
-def writing(store: FakeStore, limits: WriterLimits = QUICK) -> Iterator[tuple[Writer, CollectorMetrics]]:
-    metrics = CollectorMetrics()
-    writer = Writer(store, metrics, limits)
-    writer.start()
-    try:
-        yield writer, metrics
-    finally:
-        store.gate.set()
-        writer.stop()
+from tests.fixtures.fake_store import QUICK, FakeStore, Written, closed_spool, request, writing
 
 
 @contextmanager
 def first_insert_held_back(store: FakeStore, writer: Writer) -> Iterator[Callable[[], Future[Outcome]]]:
-    """While the context lasts the writer is busy with one request, so that others gather."""
+    """While the context lasts the drain is busy with one request, so that others gather."""
     store.gate.clear()
-    answer = writer.accept(request(-1))
+    answer = writer.accept(request(-1), "grpc")
     assert store.inserting.wait(10)
     yield lambda: answer
     store.gate.set()
 
 
-def test_what_gathers_during_an_insert_is_one_batch() -> None:
+def eventually(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.005)
+
+
+def drained(written: Written) -> bool:
+    return not written.spool.state().pending_requests
+
+
+def test_what_gathers_during_an_insert_is_one_batch(tmp_path: Path) -> None:
     store = FakeStore()
-    with writing(store) as (writer, _):
+    with writing(store, tmp_path) as (writer, *_):
         with first_insert_held_back(store, writer):
-            answers = [writer.accept(request(n)) for n in range(50)]
+            answers = [writer.accept(request(n), "grpc") for n in range(50)]
+            eventually(lambda: writer.spool.state().pending_requests == 51)
         assert [answer.result(10).stored for answer in answers] == [1] * 50
     assert [len(batch) for batch in store.batches] == [1, 50]
 
 
-def test_no_acknowledgement_before_it_is_stored() -> None:
+def test_an_acknowledgement_means_on_disk(tmp_path: Path) -> None:
     store = FakeStore()
-    with writing(store) as (writer, _):
-        with first_insert_held_back(store, writer) as held:
-            assert not held().done()
-        assert held().result(10) == Outcome(stored=1)
+    store.gate.clear()
+    limits = WriterLimits(drain=QUICK._replace(answer_within_s=0.0))
+    with writing(store, tmp_path, limits) as (writer, spool, _):
+        answers = [writer.accept(request(n), "http") for n in range(5)]
+        assert [answer.result(10) for answer in answers] == [Outcome(stored=1)] * 5
+        assert not store.stored
+        with closing(sqlite3.connect(spool.file)) as beside:
+            assert beside.execute("SELECT count(DISTINCT request_id) FROM requests").fetchone() == (5,)
+    assert store.stored == [request_id_of(request(n)) for n in range(5)]
 
 
-def test_the_same_request_twice_in_a_batch_and_later() -> None:
+def test_while_clickhouse_is_away_the_contract_answers_at_once(tmp_path: Path) -> None:
     store = FakeStore()
-    with writing(store) as (writer, metrics):
+    store.faults = [OperationalError("away")] * 10_000
+    broken = request_of([SpanCase("good"), SpanCase("bad", attributes={"graph.gpu_time_ns": -5})])
+    with writing(store, tmp_path) as (writer, *_):
+        writer.accept(request(1), "grpc")
+        eventually(lambda: "away" in writer.trouble())
+        began = time.monotonic()
+        assert writer.accept(broken, "grpc").result(10) == Outcome(1, {"graph.gpu_time_ns is negative": 1})
+        assert time.monotonic() - began < 5
+        store.faults.clear()
+        eventually(lambda: not writer.trouble() and len(store.stored) == 2)
+
+
+def test_the_same_request_twice_in_a_batch_later_and_after_a_restart(tmp_path: Path) -> None:
+    store = FakeStore()
+    with writing(store, tmp_path) as written:
+        writer = written.writer
         with first_insert_held_back(store, writer):
-            answers = [writer.accept(request(1)) for _ in range(3)]
+            answers = [writer.accept(request(1, spans=3), "grpc") for _ in range(3)]
         outcomes = [answer.result(10) for answer in answers]
         assert [outcome.duplicate for outcome in outcomes] == [False, True, True]
-        assert writer.accept(request(1)).result(10) == Outcome(stored=1, duplicate=True)
-        assert metrics.registry.get_sample_value("tachograph_duplicate_requests_total") == 3
-        assert metrics.registry.get_sample_value("tachograph_executions_stored_total") == 2
-    assert store.batches[1] == [request_id_of(request(1))]
+        assert writer.accept(request(1, spans=3), "http").result(10) == Outcome(stored=3, duplicate=True)
+        eventually(lambda: drained(written))
+        assert written.metric("duplicate_requests_total") == 3
+        assert written.metric("executions_stored_total") == 4
+    store.known.clear()  # ClickHouse has forgotten; the spool has not.
+    with writing(store, tmp_path) as (writer, spool, _):
+        assert writer.accept(request(1, spans=3), "grpc").result(10) == Outcome(stored=3, duplicate=True)
+        assert spool.ledger() == {
+            "grpc": Ledger(received=13, stored=4, deduplicated=9),
+            "http": Ledger(received=3, deduplicated=3),
+        }
+    assert store.stored.count(request_id_of(request(1, spans=3))) == 1
 
 
-def test_a_full_queue_turns_requests_away_and_recovers() -> None:
+def test_a_request_that_only_clickhouse_remembers_is_not_stored_again(tmp_path: Path) -> None:
+    store = FakeStore()
+    store.known = {request_id_of(request(1)): Outcome(stored=1)}
+    with writing(store, tmp_path) as written:
+        with first_insert_held_back(store, written.writer):
+            answers = [written.writer.accept(request(n), "grpc") for n in (1, 2)]
+            eventually(lambda: written.spool.state().pending_requests == 3)
+        assert [answer.result(10).duplicate for answer in answers] == [True, False]
+        eventually(lambda: drained(written))
+        assert written.spool.ledger() == {"grpc": Ledger(received=3, stored=2, deduplicated=1)}
+    assert store.batches[1:] == [[request_id_of(request(2))]]
+
+
+def test_full_memory_turns_requests_away_and_recovers(tmp_path: Path) -> None:
     store = FakeStore()
     taken: list[Future[Outcome]] = []
-    with writing(store, QUICK._replace(queue_bytes=20_000)) as (writer, metrics):
+    with writing(store, tmp_path, WriterLimits(queue_bytes=20_000, drain=QUICK)) as written:
+        writer = written.writer
         with first_insert_held_back(store, writer):
             with pytest.raises(QueueFullError) as full:
-                taken.extend(writer.accept(request(n)) for n in range(1000))
+                taken.extend(writer.accept(request(n), "grpc") for n in range(1000))
             assert full.value.retry_after_s > 0
-            assert 0 < metrics.registry.get_sample_value("tachograph_writer_queue_bytes") <= 20_000  # type: ignore[operator]
+            assert 0 < written.metric("writer_queue_bytes") <= 20_000
+            assert written.metric("requests_turned_away_total", reason="memory") == 1
         assert len(taken) > 1
         assert all(answer.result(10).stored for answer in taken)
-        assert writer.accept(request(1000)).result(10).stored == 1
+        assert writer.accept(request(1000), "grpc").result(10).stored == 1
 
 
-def test_batches_are_bounded() -> None:
+def test_a_full_spool_turns_requests_away_keeps_what_it_has_and_recovers(tmp_path: Path) -> None:
     store = FakeStore()
-    with writing(store, QUICK._replace(batch_bytes=5_000)) as (writer, _):
+    store.gate.clear()
+    limits = WriterLimits(drain=QUICK._replace(answer_within_s=0.0))
+    with writing(store, tmp_path, limits, SpoolLimits(bytes_max=20_000, free_bytes_min=0)) as written:
+        taken: list[Outcome] = []
+        with pytest.raises(QueueFullError, match="TACHOGRAPH_SPOOL_BYTES_MAX") as full:
+            taken.extend(written.writer.accept(request(n), "grpc").result(10) for n in range(1000))
+        assert full.value.retry_after_s > 0
+        assert written.spool.state().pending_requests == len(taken) > 1
+        assert written.metric("requests_turned_away_total", reason="spool_bytes") == 1
+        store.gate.set()
+        eventually(lambda: drained(written))
+        assert written.writer.accept(request(1000), "grpc").result(10).stored == 1
+    assert store.stored == [request_id_of(request(n)) for n in (*range(len(taken)), 1000)]
+
+
+def test_a_disk_with_too_little_free_turns_requests_away(tmp_path: Path) -> None:
+    store = FakeStore()
+    with writing(store, tmp_path, spool_limits=SpoolLimits(free_bytes_min=2**60)) as written:
+        with pytest.raises(QueueFullError, match="TACHOGRAPH_DISK_FREE_BYTES_MIN"):
+            written.writer.accept(request(1), "grpc")
+        assert written.metric("requests_turned_away_total", reason="disk_free") == 1
+
+
+def test_batches_are_bounded(tmp_path: Path) -> None:
+    store = FakeStore()
+    with writing(store, tmp_path, WriterLimits(drain=QUICK._replace(batch_bytes=5_000))) as (writer, *_):
         with first_insert_held_back(store, writer):
-            answers = [writer.accept(request(n)) for n in range(20)]
+            answers = [writer.accept(request(n), "grpc") for n in range(20)]
         assert all(answer.result(10).stored for answer in answers)
     assert max(len(batch) for batch in store.batches) <= 2
 
 
-def test_a_passing_fault_is_tried_again_with_the_same_batch() -> None:
+def test_a_passing_fault_is_tried_again_with_the_same_batch(tmp_path: Path) -> None:
     store = FakeStore()
-    store.faults = [OperationalError("away"), DatabaseError("Code: 241", code=241, name="MEMORY_LIMIT_EXCEEDED")]
-    with writing(store, QUICK._replace(retry_for_s=5.0)) as (writer, metrics):
-        assert writer.accept(request(1)).result(10) == Outcome(stored=1)
-        assert writer.trouble() == ""
-        failures = "tachograph_insert_failures_total"
-        assert metrics.registry.get_sample_value(failures, {"error": "OperationalError"}) == 1
-        assert metrics.registry.get_sample_value(failures, {"error": "MEMORY_LIMIT_EXCEEDED"}) == 1
+    store.faults = [OperationalError("away"), DatabaseError("no memory", code=241, name="MEMORY_LIMIT_EXCEEDED")]
+    with writing(store, tmp_path) as written:
+        written.writer.accept(request(1), "grpc").result(10)
+        eventually(lambda: drained(written) and not written.writer.trouble())
+        assert written.metric("insert_failures_total", error="OperationalError") == 1
+        assert written.metric("insert_failures_total", error="MEMORY_LIMIT_EXCEEDED") == 1
+    assert store.opened == 3, "after a fault the store is opened anew"
+    assert store.stored == [request_id_of(request(1))]
 
 
-def test_a_lasting_fault_is_told_and_the_next_request_gets_its_chance() -> None:
+def test_an_answer_lost_after_the_insert_stores_once(tmp_path: Path) -> None:
     store = FakeStore()
-    store.faults = [OperationalError("away")] * 1000
-    with writing(store) as (writer, _):
-        error = writer.accept(request(1)).exception(10)
-        assert isinstance(error, StoreUnavailableError)
-        assert "away" in str(error)
-        assert "away" in writer.trouble()
-        store.faults.clear()
-        assert writer.accept(request(1)).result(10) == Outcome(stored=1)
-        assert writer.trouble() == ""
+    store.lost = [OperationalError("connection reset")]
+    with writing(store, tmp_path) as written:
+        written.writer.accept(request(1), "grpc").result(10)
+        eventually(lambda: drained(written))
+        assert written.spool.ledger() == {"grpc": Ledger(received=1, stored=1)}
+    assert store.stored == [request_id_of(request(1))]
 
 
-def test_an_unforeseen_fault_does_not_kill_the_thread() -> None:
+def test_an_unforeseen_fault_does_not_end_the_drain(tmp_path: Path) -> None:
     store = FakeStore()
     store.faults = [ZeroDivisionError("a defect")]
-    with writing(store) as (writer, _):
-        assert isinstance(writer.accept(request(1)).exception(10), StoreUnavailableError)
-        assert writer.accept(request(2)).result(10).stored == 1
+    with writing(store, tmp_path) as written:
+        answers = [written.writer.accept(request(n), "grpc") for n in (1, 2)]
+        assert [answer.result(10).stored for answer in answers] == [1, 1]
+        eventually(lambda: drained(written))
+    assert sorted(store.stored) == sorted(request_id_of(request(n)) for n in (1, 2))
 
 
-def test_an_unreadable_request_sinks_no_neighbour() -> None:
+def test_a_poison_request_is_found_and_set_aside_and_the_rest_goes_in(tmp_path: Path) -> None:
     store = FakeStore()
-    store.unreadable = {request_id_of(request(2))}
-    with writing(store) as (writer, _):
-        with first_insert_held_back(store, writer):
-            answers = [writer.accept(request(n)) for n in range(4)]
-        assert [bool(answer.exception(10)) for answer in answers] == [False, False, True, False]
-        assert isinstance(answers[2].exception(), MalformedRequestError)
+    poison = {request_id_of(request(n)) for n in (2, 5)}
+    store.unreadable = set(poison)
+    with writing(store, tmp_path) as written:
+        with first_insert_held_back(store, written.writer):
+            answers = [written.writer.accept(request(n), "grpc") for n in range(9)]
+            eventually(lambda: written.spool.state().pending_requests == 10)
+        eventually(lambda: drained(written))
+        state = written.spool.state()
+        assert state.set_aside_requests == 2
+        assert written.spool.ledger() == {"grpc": Ledger(received=10, stored=8, set_aside=2)}
+        eventually(lambda: not written.writer.trouble())
+    assert all(answer.result(10).stored == 1 for answer in answers), "set aside is kept: its sender need not keep it"
+    assert store.stored[1:] == [request_id_of(request(n)) for n in range(9) if n not in (2, 5)]
 
 
-def test_stop_stores_what_waits_and_takes_nothing_more() -> None:
+def test_a_request_that_fails_for_long_while_others_go_in_is_set_aside(tmp_path: Path) -> None:
     store = FakeStore()
-    with writing(store, QUICK._replace(commit_interval_s=60.0)) as (writer, _):
-        first = writer.accept(request(0))
-        assert first.result(10).stored == 1
-        waiting = [writer.accept(request(n)) for n in range(1, 4)]
+    store.unreadable = {request_id_of(request(0))}
+    store.fault_of_unreadable = DatabaseError("something new", code=9999, name="SOMETHING_NEW")
+    limits = WriterLimits(drain=QUICK._replace(suspect_after_s=0.05, answer_within_s=0.0))
+    with writing(store, tmp_path, limits) as written:
+        written.writer.accept(request(0), "grpc").result(10)
+        eventually(lambda: store.attempts > 8)
+        assert written.spool.state().pending_requests == 1, "with nothing to compare, the store may be at fault"
+        written.writer.accept(request(1), "grpc").result(10)
+        eventually(lambda: drained(written))
+        assert written.spool.ledger() == {"grpc": Ledger(received=2, stored=1, set_aside=1)}
+
+
+def test_a_store_that_refuses_everything_is_waited_for(tmp_path: Path) -> None:
+    store = FakeStore()
+    store.faults = [DatabaseError("no such column", code=16, name="NO_SUCH_COLUMN_IN_TABLE")] * 1000
+    limits = WriterLimits(drain=QUICK._replace(suspect_after_s=0.02, answer_within_s=0.0, batch_bytes=1))
+    with writing(store, tmp_path, limits) as written:
+        for n in range(3):
+            written.writer.accept(request(n), "grpc").result(10)
+        eventually(lambda: store.attempts > 20)
+        assert written.spool.state().pending_requests == 3
+        store.faults.clear()
+        eventually(lambda: drained(written))
+        assert written.spool.ledger() == {"grpc": Ledger(received=3, stored=3)}
+
+
+def test_stop_stores_what_waits_and_takes_nothing_more(tmp_path: Path) -> None:
+    store = FakeStore()
+    with writing(store, tmp_path, WriterLimits(drain=QUICK._replace(commit_interval_s=60.0))) as (writer, *_):
+        assert writer.accept(request(0), "grpc").result(10).stored == 1
+        waiting = [writer.accept(request(n), "grpc") for n in range(1, 4)]
         began = time.monotonic()
         writer.stop()
         assert time.monotonic() - began < 5
         assert [answer.result(0).stored for answer in waiting] == [1, 1, 1]
+        assert len(store.stored) == 4
         with pytest.raises(StoreUnavailableError):
-            writer.accept(request(9))
+            writer.accept(request(9), "grpc")
 
 
-def test_stop_does_not_wait_for_a_store_that_is_away() -> None:
+def test_stop_does_not_wait_for_a_store_that_is_away_and_the_next_start_stores(tmp_path: Path) -> None:
     store = FakeStore()
-    store.faults = [OperationalError("away")] * 1000
-    with writing(store, QUICK._replace(retry_for_s=60.0)) as (writer, _):
-        answer = writer.accept(request(1))
-        assert store.inserting.wait(10)
+    store.faults = [OperationalError("away")] * 10_000
+    with writing(store, tmp_path) as (writer, *_):
+        answer = writer.accept(request(1), "grpc")
+        assert answer.result(10).stored == 1
         began = time.monotonic()
         writer.stop()
         assert time.monotonic() - began < 3
-        assert isinstance(answer.exception(0), StoreUnavailableError)
+    store.faults.clear()
+    with writing(store, tmp_path) as written:
+        eventually(lambda: drained(written))
+        assert written.spool.ledger() == {"grpc": Ledger(received=1, stored=1)}
+    assert store.stored == [request_id_of(request(1))]
 
 
-def test_garbage_is_refused_at_once_and_nothing_is_an_empty_success() -> None:
+def test_stop_leaves_a_hanging_insert_and_the_next_start_makes_it_once(tmp_path: Path) -> None:
     store = FakeStore()
-    with writing(store) as (writer, _):
+    store.gate.clear()
+    limits = WriterLimits(drain=QUICK._replace(answer_within_s=0.0), stop_s=0.1)
+    with writing(store, tmp_path, limits) as (writer, *_):
+        assert writer.accept(request(1), "grpc").result(10).stored == 1
+        assert store.inserting.wait(10)
+        writer.stop()
+    eventually(lambda: store.stored == [request_id_of(request(1))])
+    with writing(store, tmp_path) as written:
+        eventually(lambda: drained(written))
+    assert store.stored == [request_id_of(request(1))]
+
+
+def test_garbage_is_refused_at_once_and_nothing_is_an_empty_success(tmp_path: Path) -> None:
+    store = FakeStore()
+    with writing(store, tmp_path) as (writer, *_):
         with pytest.raises(MalformedRequestError):
-            writer.accept(b"\x93garbage")
-        assert writer.accept(b"").result(0) == Outcome()
+            writer.accept(b"\x93garbage", "grpc")
+        assert writer.accept(b"", "grpc").result(0) == Outcome()
     assert not store.attempts
+    with closing(closed_spool(tmp_path)) as spool:
+        assert spool.ledger() == {}
