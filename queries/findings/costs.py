@@ -1,29 +1,24 @@
 """What each graph truly costs, half-second by half-second: GPU time at the present clock + the idle time it really causes."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
+from queries.findings.lateness import late_ratios
+from queries.findings.steps import steps_of
 from queries.findings.timeline import Floats, Ints, Timeline
 
-SAMPLES: Final = 24
+SAMPLES: Final = 48
 """Executions, the nearest in time, whose median GPU time is a graph's cost."""
-REFERENCE_SAMPLES: Final = 2
-"""Executions that a graph needs near an instant to witness how fast the clock runs."""
+FRESH_NS: Final = 1_000_000_000
+"""A GPU time measured so near an instant holds there as it is."""
+WITNESS_NS: Final = 8_000_000_000
+"""A graph bears witness to the clock at an instant if it was executed so near to it."""
 CLOCK_NOISE: Final = 0.006
 """Changes of the clock below this are noise."""
-LATE_ROUNDS: Final = 6
-"""Rounds near an instant from which their host times are enough: of the graph itself, else of any of its kind."""
-RUN_ROUNDS: Final = 9
-"""Else: so many of the last rounds of its kind."""
-RUN_ROUNDS_MIN: Final = 5
-"""Of fewer rounds all must be late."""
-LATE_ABOVE: Final = 1.02
-"""Host time over GPU time from which a round is late."""
-LATE_SHARE: Final = 0.5
-LATE_SCATTER_MAX: Final = 0.2
-"""Standard deviation of the logarithm of late host times up to which they are one slow host; stumbles scatter more."""
 SLOW_SCATTER: Final = 1.3
 """A slow host may take that many times its usual time before it counts as a stumble as well."""
 SYSTEMATIC_FEEDBACK: Final = 0.5
@@ -39,8 +34,6 @@ class Costs:
     """Idle time before a pipelined round, because the host is systematically slower than the device."""
     handoff: Floats
     """Idle time for completion feedback, where most rounds need it."""
-    clock: Floats
-    """By bin: how slow the device runs, over how it ran in the first one."""
     late_ratio: Floats
     """Host time over GPU time where the host is systematically late; else 0."""
     stumble: Ints
@@ -54,15 +47,12 @@ class Costs:
 
 def costs_of(timeline: Timeline) -> Costs:
     """The true costs over a timeline."""
-    medians = _Medians(timeline)
-    gpu = medians.levels()
-    ratio = _late_ratios(timeline, gpu)
+    gpu = _Levels(timeline).gpu_times()
+    ratio = late_ratios(timeline, gpu)
     late = np.where(ratio > 0, (ratio - 1) * gpu, 0)
     handoff = np.repeat(_handoffs(timeline, len(gpu))[:, None], gpu.shape[1], axis=1)
-    first = medians.first_bin
-    clock = np.array([medians.clock(-first, bin_ - first) for bin_ in range(len(gpu))])
     stumble = _stumbles(timeline, ratio, handoff[:, 0])
-    return Costs(gpu, np.where(handoff > 0, 0, late), handoff, clock, ratio, stumble)
+    return Costs(gpu, np.where(handoff > 0, 0, late), handoff, ratio, stumble)
 
 
 def _stumbles(timeline: Timeline, ratio: Floats, handoff: Floats) -> Ints:
@@ -74,62 +64,75 @@ def _stumbles(timeline: Timeline, ratio: Floats, handoff: Floats) -> Ints:
     return np.maximum(stumble, 0).astype(np.int64)
 
 
-class _Medians:
-    """Median GPU times by bin and graph, the bins before the cell included."""
+class _Levels:
+    """Median GPU times by graph, each graph's history cut where its level changed."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self.graphs = len(timeline.names)
-        self.first_bin = int(timeline.bins.min())
-        self.bins = int(timeline.bins[timeline.in_cell].max()) + 1 - self.first_bin
-        where = (timeline.bins - self.first_bin) * self.graphs + timeline.graph
-        order = np.argsort(where, kind="stable")
-        filled, starts = np.unique(where[order], return_index=True)
-        samples = np.split(timeline.gpu[order].astype(np.float64), starts[1:])
-        self.samples = dict(zip(filled.tolist(), samples, strict=True))
-        self.filled = [np.unique(filled[filled % self.graphs == graph] // self.graphs) for graph in range(self.graphs)]
-        self._near: dict[int, Floats] = {}
-        self._clock: dict[tuple[int, int], float] = {}
+        self.timeline = timeline
+        rows = [np.flatnonzero(timeline.graph == graph) for graph in range(len(timeline.names))]
+        self.started = [timeline.started[of_graph] for of_graph in rows]
+        self.gpu = [timeline.gpu[of_graph].astype(np.float64) for of_graph in rows]
+        self.cuts = [[0, *(place for place, _ in steps_of(gpu)), len(gpu)] for gpu in self.gpu]
+        self.medians = [
+            [float(np.median(gpu[a:b])) for a, b in pairwise(cuts) if b > a]
+            for gpu, cuts in zip(self.gpu, self.cuts, strict=True)
+        ]
 
-    def levels(self) -> Floats:
+    def gpu_times(self) -> Floats:
         """By bin of the cell and graph."""
-        bins = range(-self.first_bin, self.bins)
-        return np.array([[self._level(bin_, graph) for graph in range(self.graphs)] for bin_ in bins])
+        bins = int(self.timeline.bins[self.timeline.in_cell].max()) + 1
+        middles = [
+            self.timeline.since_ns + bin_ * self.timeline.bin_ns + self.timeline.bin_ns // 2 for bin_ in range(bins)
+        ]
+        return np.array([[self._level(graph, at) for graph in range(len(self.gpu))] for at in middles])
 
-    def _level(self, bin_: int, graph: int) -> float:
-        """Median of the nearest executions, each brought to the clock of this bin."""
-        filled = self.filled[graph]
-        nearest = filled[np.argsort(np.abs(filled - bin_), kind="stable")]
-        found: list[Floats] = []
-        for other in nearest.tolist():
-            found.append(self.samples[other * self.graphs + graph] * self.clock(other, bin_))
-            if sum(map(len, found)) >= SAMPLES:
-                break
-        return float(np.median(np.concatenate(found))) if found else np.nan
+    def _level(self, graph: int, at_ns: int) -> float:
+        """Median of the nearest executions at the same level, brought to the clock of this instant."""
+        started, gpu = self.started[graph], self.gpu[graph]
+        if not len(gpu):
+            return np.nan
+        nearest = self._nearest(graph, at_ns)
+        low, high = self._segment(graph, nearest)
+        low = max(low, min(nearest - SAMPLES // 2, high - SAMPLES))
+        high = min(high, low + SAMPLES)
+        seen = int(started[nearest])
+        clock = 1.0 if abs(seen - at_ns) <= FRESH_NS else self.clock(seen, at_ns, but=graph)
+        return float(np.median(gpu[low:high])) * clock
 
-    def clock(self, one: int, other: int) -> float:
-        """How much slower the device runs in bin `other` than in bin `one`, as all graphs agree.
+    def clock(self, one_ns: int, other_ns: int, but: int = -1) -> float:
+        """How much slower the device runs at one instant than at another before or after, as the graphs agree.
 
         One graph that became slower by itself is outvoted; of two that differ, the one that changed less is believed.
         """
-        if abs(one - other) <= 1:
-            return 1.0
-        if (one, other) not in self._clock:
-            ratios = np.sort(self._near_medians(other) / self._near_medians(one))
-            ratios = ratios[~np.isnan(ratios)]
-            self._clock[one, other] = _consensus(ratios)
-        return self._clock[one, other]
+        ratios = [
+            there / here
+            for graph in range(len(self.gpu))
+            if graph != but
+            and (here := self._level_near(graph, one_ns)) is not None
+            and (there := self._level_near(graph, other_ns)) is not None
+        ]
+        return _consensus(np.sort(np.array(ratios)))
 
-    def _near_medians(self, bin_: int) -> Floats:
-        """Median GPU time of each graph within one bin of this one."""
-        if bin_ not in self._near:
-            medians = np.full(self.graphs, np.nan)
-            for graph in range(self.graphs):
-                keys = (near * self.graphs + graph for near in (bin_ - 1, bin_, bin_ + 1))
-                samples = [self.samples[key] for key in keys if key in self.samples]
-                if sum(map(len, samples)) >= REFERENCE_SAMPLES:
-                    medians[graph] = np.median(np.concatenate(samples))
-            self._near[bin_] = medians
-        return self._near[bin_]
+    def _level_near(self, graph: int, at_ns: int) -> float | None:
+        """The level of a graph at an instant; `None` if it was not executed around then."""
+        if not len(self.gpu[graph]):
+            return None
+        nearest = self._nearest(graph, at_ns)
+        if abs(int(self.started[graph][nearest]) - at_ns) > WITNESS_NS:
+            return None
+        return self.medians[graph][bisect_right(self.cuts[graph], nearest) - 1]
+
+    def _nearest(self, graph: int, at_ns: int) -> int:
+        started = self.started[graph]
+        place = int(np.searchsorted(started, at_ns))
+        if place == len(started) or (place and at_ns - started[place - 1] < started[place] - at_ns):
+            place -= 1
+        return place
+
+    def _segment(self, graph: int, place: int) -> tuple[int, int]:
+        cuts = self.cuts[graph]
+        segment = bisect_right(cuts, place)
+        return cuts[segment - 1], cuts[segment]
 
 
 def _consensus(ratios: Floats) -> float:
@@ -139,42 +142,6 @@ def _consensus(ratios: Floats) -> float:
     middle = ratios[(len(ratios) - 1) // 2 : len(ratios) // 2 + 1]
     ratio = float(middle[np.argmin(np.abs(np.log(middle)))])
     return 1.0 if abs(ratio - 1) < CLOCK_NOISE else ratio
-
-
-def _late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
-    """Host time over GPU time where it is systematic, by bin and graph; else 0."""
-    known = (timeline.host >= 0) & timeline.decoding & ~timeline.idle
-    known[1:] &= ~timeline.feedback[:-1]
-    host, bins, graphs = timeline.host[known], timeline.bins[known], timeline.graph[known]
-    speculative = timeline.speculative[known]
-    clipped = np.clip(bins, 0, len(gpu) - 1)
-    ratios = host / gpu[clipped, graphs]
-    if not (ratios > LATE_ABOVE).any():
-        return np.zeros_like(gpu)
-    kinds = {int(g): bool(s) for g, s in zip(graphs, speculative, strict=True)}
-    result = np.zeros_like(gpu)
-    for graph, is_speculative in kinds.items():
-        own = graphs == graph
-        same = speculative == is_speculative
-        for bin_ in range(len(gpu)):
-            lo, hi = np.searchsorted(bins, (bin_ - 1, bin_ + 2))
-            near = (ratios[lo:hi][own[lo:hi]], ratios[lo:hi][same[lo:hi]])
-            enough = (samples for samples in near if len(samples) >= LATE_ROUNDS)
-            result[bin_, graph] = _systematic(next(enough, ratios[:hi][same[:hi]][-RUN_ROUNDS:]))
-    return result
-
-
-def _systematic(ratios: Floats) -> float:
-    """The median of late host times over GPU times, if they are one slow host; else 0.
-
-    A few rounds that were late without exception are taken for one: a graph hardly ever run must not look cheap.
-    """
-    late = ratios[ratios > LATE_ABOVE]
-    if not len(late) or len(late) < (LATE_SHARE if len(ratios) >= RUN_ROUNDS_MIN else 1) * len(ratios):
-        return 0.0
-    logs = np.log(late)
-    scatter = 1.4826 * float(np.median(np.abs(logs - np.median(logs))))
-    return float(np.median(late)) if scatter <= LATE_SCATTER_MAX else 0.0
 
 
 def _handoffs(timeline: Timeline, count: int) -> Floats:

@@ -30,6 +30,8 @@ CONTENTION_RATE_HZ: Final = 1.0
 CONTENTION_SPREAD: Final = 0.7
 """... in so large a share of the cell's stretches of three seconds."""
 CONTENTION_STRETCH_NS: Final = 3_000_000_000
+HOST_BOUND_ROUNDS: Final = 5
+"""Late rounds that have to be seen, in the cell or else before it."""
 HOST_BOUND_S: Final = 1.0
 """Time in which the host was systematically late, or kept a graph from use by being so, from which it counts."""
 
@@ -73,9 +75,11 @@ def host_bound_of(timeline: Timeline, costs: Costs, decisions: Decisions | None,
     bins, seconds, graphs = late
     slow = costs.late_ratio[np.clip(timeline.bins, 0, len(costs.late_ratio) - 1), timeline.graph] > 0
     rows = np.flatnonzero(slow & timeline.in_cell & timeline.decoding & (timeline.host > timeline.gpu))
-    if not len(rows):
+    if len(rows) < HOST_BOUND_ROUNDS:
         rows = np.flatnonzero(slow & timeline.decoding & (timeline.host > timeline.gpu))
-    ratio = float(np.median(timeline.host[rows] / timeline.gpu[rows])) if len(rows) else 1.0
+    if len(rows) < HOST_BOUND_ROUNDS:
+        return None
+    ratio = float(np.median(timeline.host[rows] / timeline.gpu[rows]))
     lost = _lost_to_slow_host(costs, decisions)
     idle_ns = int(timeline.gap[rows].sum())
     since = timeline.since_ns + int(bins[0]) * timeline.bin_ns
@@ -108,12 +112,12 @@ def host_bound_of(timeline: Timeline, costs: Costs, decisions: Decisions | None,
 
 def _late_time(timeline: Timeline, costs: Costs, decisions: Decisions | None) -> tuple[Ints, float, list[str]] | None:
     """Bins in which the host was systematically late with a graph to choose from, their length, and the graphs."""
-    known = (
+    known = np.asarray(
         np.isfinite(decisions.estimates).any(axis=0)
         if decisions is not None
         else np.bincount(timeline.graph[timeline.decoding], minlength=len(timeline.names)) > 0
     )
-    late = (costs.late_ratio > 0) & known
+    late: Bools = np.logical_and(costs.late_ratio > 0, known)
     bins = np.flatnonzero(late.any(axis=1))
     if not len(bins):
         return None

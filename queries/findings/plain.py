@@ -38,7 +38,7 @@ def being_in_plain(timeline: Timeline, decisions: Decisions | None, estimates: E
 
 
 def _speculative_candidates(decisions: Decisions) -> bool:
-    candidates = np.isfinite(decisions.estimates).any(axis=0)
+    candidates = np.asarray(np.isfinite(decisions.estimates).any(axis=0))
     candidates[decisions.plain] = False
     return bool(candidates.any())
 

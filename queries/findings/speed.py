@@ -6,13 +6,9 @@ import numpy as np
 
 from queries.findings.evidence import Witness
 from queries.findings.findings import Kind, SpeedChange
-from queries.findings.timeline import Bools, Floats, Ints, Timeline
+from queries.findings.steps import steps_of
+from queries.findings.timeline import Bools, Ints, Timeline
 
-CHANGE_MIN: Final = 0.025
-"""Smaller changes of a GPU time are not looked at."""
-CHANGE_Z: Final = 6.0
-SIDE_MIN: Final = 5
-"""Executions needed on either side of a change."""
 REFERENCE_MIN: Final = 2
 """Executions on either side by which another graph bears witness, ..."""
 REFERENCE_NS: Final = 12_000_000_000
@@ -23,7 +19,8 @@ REGRESSION_MIN: Final = 0.04
 """One graph's GPU time rose by at least this much and the others' did not."""
 FOLLOWS: Final = 0.5
 """A graph moves with another if it moves at least this share of the way."""
-CHANGES_MAX: Final = 8
+APART_NS: Final = 4_000_000_000
+"""From so far before to so far after: to see a slow drift of the others."""
 
 
 class Change(NamedTuple):
@@ -57,52 +54,34 @@ def _together(change: Change) -> bool:
 
 def _changes_of(timeline: Timeline, graph: int) -> list[Change]:
     rows = np.flatnonzero(timeline.graph == graph)
-    logs = np.log(np.maximum(timeline.gpu[rows], 1).astype(np.float64))
     found = []
-    for place, step in _steps(logs, 0, len(logs), CHANGES_MAX):
+    for place, step in steps_of(timeline.gpu[rows].astype(np.float64)):
         # It changed between two executions, which may lie far apart.
         last_before, at = int(timeline.started[rows[place - 1]]), int(timeline.started[rows[place]])
         others = [
             moved
             for other in range(len(timeline.names))
-            if other != graph and (moved := _moved(timeline, other, last_before, at)) is not None
+            if other != graph and (moved := _moved(timeline, other, last_before, at, along=step)) is not None
         ]
         found.append(Change(graph, at, step, float(np.median(others)) if others else None))
     return found
 
 
-def _steps(logs: Floats, low: int, high: int, splits: int) -> list[tuple[int, float]]:
-    """Where the level changes and by how much, by binary segmentation; wild values are clipped."""
-    count = high - low
-    if count < 2 * SIDE_MIN or splits < 2:
-        return []
-    part = logs[low:high]
-    noise = max(1.4826 * float(np.median(np.abs(np.diff(part)))) / np.sqrt(2), 1e-4)
-    middle = float(np.median(part))
-    part = np.clip(part, middle - 0.5, middle + 0.5)
-    sums = np.cumsum(part - part.mean())[:-1]
-    places = np.arange(1, count)
-    scores = np.abs(sums) / (noise * np.sqrt(places * (count - places) / count))
-    scores[: SIDE_MIN - 1] = scores[count - SIDE_MIN :] = 0
-    place = low + int(np.argmax(scores)) + 1
-    step = float(np.median(logs[place:high]) - np.median(logs[low:place]))
-    if scores.max() < CHANGE_Z or abs(step) < np.log1p(CHANGE_MIN):
-        return []
-    inner = _steps(logs, low, place, splits // 2), _steps(logs, place, high, splits // 2)
-    around = [low, *(at for at, _ in inner[0]), place, *(at for at, _ in inner[1]), high]
-    where = around.index(place)
-    near = float(np.median(logs[place : around[where + 1]]) - np.median(logs[around[where - 1] : place]))
-    return [*inner[0], (place, near), *inner[1]] if abs(near) >= np.log1p(CHANGE_MIN) else [*inner[0], *inner[1]]
+def _moved(timeline: Timeline, graph: int, last_before_ns: int, at_ns: int, *, along: float) -> float | None:
+    """How a graph's GPU time moved meanwhile, as logarithm; `None` if it was not executed on both sides.
 
-
-def _moved(timeline: Timeline, graph: int, last_before_ns: int, at_ns: int) -> float | None:
-    """How a graph's GPU time moved meanwhile, as logarithm; `None` if it was not executed on both sides."""
+    Looked at closely and from farther off, since a slow drift has no single instant; the one that goes along more
+    with the step in question counts.
+    """
     of_graph = timeline.graph == graph
-    before = timeline.gpu[of_graph & _within(timeline.started, last_before_ns - REFERENCE_NS, last_before_ns + 1)][-16:]
-    after = timeline.gpu[of_graph & _within(timeline.started, at_ns, at_ns + REFERENCE_NS)][:16]
-    if min(len(before), len(after)) < REFERENCE_MIN:
-        return None
-    return float(np.log(np.median(after)) - np.log(np.median(before)))
+    moves = []
+    for apart in (0, APART_NS):
+        until, since = last_before_ns - apart, at_ns + apart
+        before = timeline.gpu[of_graph & _within(timeline.started, until - REFERENCE_NS, until + 1)][-16:]
+        after = timeline.gpu[of_graph & _within(timeline.started, since, since + REFERENCE_NS)][:16]
+        if min(len(before), len(after)) >= REFERENCE_MIN:
+            moves.append(float(np.log(np.median(after)) - np.log(np.median(before))))
+    return max(moves, key=lambda move: move / along) if moves else None
 
 
 def _within(started: Ints, low: int, high: int) -> Bools:

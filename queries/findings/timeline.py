@@ -25,7 +25,9 @@ KEPT_BEFORE_EACH: Final = 64
 IDLE_UNMARKED_NS: Final = 200_000_000
 """A free host that submits nothing for this long had no work, even if the sender does not mark it so ..."""
 IDLE_UNMARKED_AFTER_FEEDBACK_NS: Final = 1_000_000_000
-"""... and where it had results to wait for, a stumble cannot be told from no work until this long."""
+"""... and where it had results to wait for, a stumble cannot be told from no work until this long, ..."""
+ROUND_NS: Final = 100_000_000
+"""... to which comes so much for each execution that was lost meanwhile."""
 DECODING: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
 
 
@@ -138,8 +140,9 @@ def _idle_unmarked(sequence: Ints, started: Ints, observed: Ints, feedback: Bool
     """
     waited = started[1:] - np.maximum(observed[:-1], started[:-1])
     enough = np.where(feedback[:-1], IDLE_UNMARKED_AFTER_FEEDBACK_NS, IDLE_UNMARKED_NS)
-    follows = sequence[1:] == sequence[:-1] + 1
-    return np.concatenate(([False], follows & drained[1:] & (waited >= enough)))
+    lost = sequence[1:] - sequence[:-1] - 1
+    enough = np.where(lost > 0, IDLE_UNMARKED_AFTER_FEEDBACK_NS + lost * ROUND_NS, enough)
+    return np.concatenate(([False], drained[1:] & (waited >= enough)))
 
 
 def _host_times(sequence: Ints, started: Ints, observed: Ints, idle: Bools, waits: Bools) -> Ints:
