@@ -21,9 +21,8 @@ _LOOK_EVERY_S: Final = 30.0
 class ClockOffset(NamedTuple):
     """One host whose clock is off."""
 
-    host_name: str
-    service_instance_id: str
-    """One of the host's engines; what a host without a name is known by."""
+    host: str
+    """Its name; the engine instance's where it has none."""
     offset_s: float
     """Its clock - ours."""
     since: datetime

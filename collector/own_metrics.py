@@ -69,12 +69,12 @@ class ClockMetrics(Collector):
         self._offsets = offsets
 
     def collect(self) -> Iterator[Metric]:
-        """One sample for each such host; a host without a name goes by one of its engines."""
+        """One sample for each such host."""
         gauge = GaugeMetricFamily(
             "tachograph_host_clock_offset_seconds",
             "Clock of a host less the collector's, of hosts that are off by more than 30 s; 100 at most.",
             labels=["host"],
         )
         for offset in self._offsets():
-            gauge.add_metric([offset.host_name or offset.service_instance_id], offset.offset_s)
+            gauge.add_metric([offset.host], offset.offset_s)
         yield gauge

@@ -134,7 +134,7 @@ def check_host_clocks(client: Client) -> Check:
     if not offsets:
         return ok("clocks of hosts", "none is off by more than 30 s")
     told = "; ".join(
-        f"{one.host_name or one.service_instance_id} is {abs(one.offset_s):,.0f} s "
+        f"{one.host} is {abs(one.offset_s):,.0f} s "
         f"{'ahead' if one.offset_s > 0 else 'behind'} since {one.since:%Y-%m-%d %H:%M} UTC"
         for one in offsets
     )

@@ -1,0 +1,57 @@
+"""Hosts whose clocks are off are found, and late data is not taken for one."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from collector.clock_offsets import ClockWatch, clock_offsets
+from collector.metrics import CollectorMetrics
+from collector.own_metrics import ClockMetrics
+from collector.store_client import StoreClient
+from tests.fixtures.arrivals import arrive
+
+
+@pytest.mark.parametrize("delay_s", [-299.0, -40.0, 40.0, 181.0], ids=lambda delay_s: f"{delay_s:.0f}s")
+def test_a_steady_offset_is_found_with_its_beginning(clickhouse: Client, delay_s: float) -> None:
+    arrive(clickhouse, "healthy", first_s_ago=600, count=20)
+    arrive(clickhouse, "off", first_s_ago=1200, count=20)
+    arrive(clickhouse, "off", first_s_ago=600, count=20, delay_s=delay_s)
+    (found,) = clock_offsets(clickhouse)
+    assert (found.host, found.offset_s) == ("off", -delay_s)
+    since = found.since.replace(tzinfo=UTC)
+    assert abs(since - (datetime.now(UTC) - timedelta(seconds=600))) < timedelta(seconds=45)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        {},
+        {"delay_s": 20.0},
+        # What piled up in an outage comes in faster than it was made.
+        {"first_s_ago": 200, "every_s": 10, "count": 20, "delay_s": 3600, "delay_growth_s": -150},
+        # Imported: at once, and of another year.
+        {"first_s_ago": 10, "every_s": 0.01, "delay_s": 7200},
+        {"first_s_ago": 300, "delay_s": 4 * 365 * 86400.0},
+        # Mended an hour ago.
+        {"first_s_ago": 7200, "delay_s": -300},
+    ],
+    ids=["healthy", "slow sender", "backlog", "import", "import of another year", "long ago"],
+)
+def test_what_is_only_late_is_not_an_offset(clickhouse: Client, when: dict[str, float]) -> None:
+    arrive(clickhouse, "host", **when)
+    assert clock_offsets(clickhouse) == []
+
+
+def test_a_clock_that_was_mended_is_told_no_longer(clickhouse: Client) -> None:
+    arrive(clickhouse, "host", first_s_ago=600, count=10, delay_s=-300)
+    assert [found.host for found in clock_offsets(clickhouse)] == ["host"]
+    arrive(clickhouse, "host", first_s_ago=200, count=6)
+    assert clock_offsets(clickhouse) == []
+
+
+def test_the_metric_names_the_host(clickhouse: Client) -> None:
+    arrive(clickhouse, "ahead", delay_s=-300)
+    metrics = CollectorMetrics()
+    metrics.registry.register(ClockMetrics(ClockWatch(StoreClient(lambda: clickhouse)).offsets))
+    assert metrics.registry.get_sample_value("tachograph_host_clock_offset_seconds", {"host": "ahead"}) == 300
