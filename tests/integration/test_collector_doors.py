@@ -4,6 +4,7 @@ import gzip
 import os
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,14 @@ def eventually(condition: Callable[[], bool], within_s: float = 10.0) -> None:
         time.sleep(0.01)
 
 
+SPAN_NUMBERS = count(1)
+
+
 def request_with(*cases: SpanCase) -> bytes:
-    return request_of(cases)
+    """A request of these, each as a span of its own."""
+    return request_of(
+        case._replace(span={"span_id": next(SPAN_NUMBERS).to_bytes(8, "big"), **case.span}) for case in cases
+    )
 
 
 def test_success_leaves_partial_success_unset(doors: Doors, send: Send, clickhouse: Client) -> None:
@@ -129,7 +136,7 @@ def test_a_span_with_invalid_utf8_is_refused_alone(doors: Doors, way: str, click
 
 
 def json_request(*cases: SpanCase) -> dict[str, Any]:
-    content: dict[str, Any] = orjson.loads(json_of(ExportTraceServiceRequest.FromString(request_of(cases))))
+    content: dict[str, Any] = orjson.loads(json_of(ExportTraceServiceRequest.FromString(request_with(*cases))))
     return content
 
 
