@@ -57,7 +57,9 @@ def costs_of(timeline: Timeline) -> Costs:
 
 def _stumbles(timeline: Timeline, ratio: Floats, handoff: Floats) -> Ints:
     bins = np.clip(timeline.bins, 0, len(ratio) - 1)
-    slow = ratio[bins, timeline.graph] * timeline.gpu
+    # A host may become slow in the middle of a bin.
+    around = [np.clip(bins + step, 0, len(ratio) - 1) for step in (-1, 0, 1)]
+    slow = np.max([ratio[near, timeline.graph] for near in around], axis=0) * timeline.gpu
     beyond_slow = np.maximum(timeline.host - SLOW_SCATTER * slow, 0)
     usual = handoff[bins]
     stumble = np.where(slow > 0, np.minimum(timeline.gap, beyond_slow), timeline.gap - usual)
@@ -73,6 +75,9 @@ class _Levels:
         self.started = [timeline.started[of_graph] for of_graph in rows]
         self.gpu = [timeline.gpu[of_graph].astype(np.float64) for of_graph in rows]
         self.cuts = [[0, *(place for place, _ in steps_of(gpu)), len(gpu)] for gpu in self.gpu]
+        self.changed = any(len(cuts) > 2 for cuts in self.cuts)
+        """Without any change of level the clock has run evenly."""
+        self._clocks: dict[tuple[int, int, int], float] = {}
         self.medians = [
             [float(np.median(gpu[a:b])) for a, b in pairwise(cuts) if b > a]
             for gpu, cuts in zip(self.gpu, self.cuts, strict=True)
@@ -95,9 +100,22 @@ class _Levels:
         low, high = self._segment(graph, nearest)
         low = max(low, min(nearest - SAMPLES // 2, high - SAMPLES))
         high = min(high, low + SAMPLES)
-        seen = int(started[nearest])
-        clock = 1.0 if abs(seen - at_ns) <= FRESH_NS else self.clock(seen, at_ns, but=graph)
-        return float(np.median(gpu[low:high])) * clock
+        if not self.changed or max(at_ns - started[low], started[high - 1] - at_ns) <= FRESH_NS:
+            return float(np.median(gpu[low:high]))
+        then, which = np.unique(
+            (started[low:high] - self.timeline.since_ns) // self.timeline.bin_ns, return_inverse=True
+        )
+        now = (at_ns - self.timeline.since_ns) // self.timeline.bin_ns
+        clocks = np.array([self._clock_between(graph, int(bin_), now) for bin_ in then])
+        return float(np.median(gpu[low:high] * clocks[which]))
+
+    def _clock_between(self, graph: int, one: int, other: int) -> float:
+        """`clock` from bin to bin, once."""
+        key = graph, one, other
+        if key not in self._clocks:
+            since, length = self.timeline.since_ns + self.timeline.bin_ns // 2, self.timeline.bin_ns
+            self._clocks[key] = self.clock(since + one * length, since + other * length, but=graph)
+        return self._clocks[key]
 
     def clock(self, one_ns: int, other_ns: int, but: int = -1) -> float:
         """How much slower the device runs at one instant than at another before or after, as the graphs agree.

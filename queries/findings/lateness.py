@@ -56,7 +56,10 @@ def late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
         return result
     starts = timeline.since_ns + np.arange(len(gpu)) * timeline.bin_ns
     kinds = _kinds(timeline)
-    of_kind = {kind: _slow(rounds.among(rounds.speculative == kind), rounds) for kind in (False, True)}
+    of_kind = {}
+    for kind in (False, True):
+        of_it = rounds.among(rounds.speculative == kind)
+        of_kind[kind] = _slow(of_it, rounds) or _hardly_run(of_it, rounds)
     for graph in range(gpu.shape[1]):
         own = rounds.among(rounds.graph == graph)
         kind = kinds.get(graph, True)
@@ -84,9 +87,6 @@ def _kinds(timeline: Timeline) -> dict[int, bool]:
 def _slow(rounds: _Rounds, everything: _Rounds) -> list[Slow]:
     """The stretches in which the host is slow with these rounds, in order."""
     late = rounds.ratio > LATE_ABOVE
-    if len(late) and len(late) < RUN_MIN and late.all():
-        # Hardly ever run, and late every time: such a graph must not look cheap.
-        return [Slow(int(rounds.started[0]), None, float(np.median(rounds.ratio)))]
     found = []
     for first, after in _runs(late):
         ended = after < len(late)
@@ -96,8 +96,17 @@ def _slow(rounds: _Rounds, everything: _Rounds) -> list[Slow]:
         if not ended and _strikes_others(rounds, after - 1, everything):
             continue
         until = int(rounds.started[after]) if ended else None
-        found.append(Slow(int(rounds.started[first]), until, float(np.median(ratios))))
+        # What is late from its first round on was slow before, too.
+        found.append(Slow(int(rounds.started[first]) if first else 0, until, float(np.median(ratios))))
     return found
+
+
+def _hardly_run(rounds: _Rounds, everything: _Rounds) -> list[Slow]:
+    """Rounds of a kind hardly ever run, and late every time: such a kind must not look cheap."""
+    late = rounds.ratio > LATE_ABOVE
+    if not 0 < len(late) < RUN_MIN or not late.all() or _strikes_others(rounds, len(late) - 1, everything):
+        return []
+    return [Slow(0, None, float(np.median(rounds.ratio)))]
 
 
 def _runs(late: Bools) -> list[tuple[int, int]]:

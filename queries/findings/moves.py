@@ -50,7 +50,8 @@ class Estimates:
             for known, poison in self.lifts.get(graph, [])
             if since < known <= decision and not _worn_off(poison, charged[known : decision + 1])
         ]
-        return lifts, since < 0 and not lifts
+        began_inflated = since < 0 and self.decisions.timeline.sequence[0] > 0 and bool(self.inflated[0, graph])
+        return lifts, began_inflated and not lifts
 
 
 def _worn_off(poison: Poison, charged_since: Floats) -> bool:

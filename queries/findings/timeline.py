@@ -99,9 +99,11 @@ def timeline_of(record: CellRecord) -> Timeline:
     marked = _bools(e.graph_after_idle for e in executions)
     drained = _bools(e.graph_queue_depth in (0, None) for e in executions)
     idle = marked | _idle_unmarked(sequence, started, observed, feedback, drained)
+    ordinary = _bools(e.graph_purpose == Purpose.ORDINARY for e in executions)
+    waits = np.concatenate(([False], feedback[:-1])) | ~ordinary
+    host = _host_times(sequence, started, observed, idle, waits)
     gpu = _ints(e.graph_gpu_time_ns for e in executions)
     wall = _ints(e.graph_wall_time_ns for e in executions)
-    ordinary = _bools(e.graph_purpose == Purpose.ORDINARY for e in executions)
     return Timeline(
         executions=executions,
         in_cell=np.arange(len(executions)) >= len(before),
@@ -114,7 +116,7 @@ def timeline_of(record: CellRecord) -> Timeline:
         gap=np.where(idle, 0, np.maximum(wall - gpu, 0)),
         feedback=feedback,
         idle=idle,
-        host=_host_times(sequence, started, observed, idle, np.concatenate(([False], feedback[:-1])) | ~ordinary),
+        host=np.where(_bools(map(_replayed, executions)), -1, host),
         decoding=_bools(e.graph_kind in DECODING for e in executions),
         speculative=_bools(e.graph_kind == GraphKind.SPECULATIVE for e in executions),
         ordinary=ordinary,
@@ -143,6 +145,11 @@ def _idle_unmarked(sequence: Ints, started: Ints, observed: Ints, feedback: Bool
     lost = sequence[1:] - sequence[:-1] - 1
     enough = np.where(lost > 0, IDLE_UNMARKED_AFTER_FEEDBACK_NS + lost * ROUND_NS, enough)
     return np.concatenate(([False], drained[1:] & (waited >= enough)))
+
+
+def _replayed(execution: GraphExecution) -> bool:
+    """A replay at start-up: it says nothing of a host that serves."""
+    return execution.graph_purpose == Purpose.REFRESH and not execution.scheduler_candidate_graphs
 
 
 def _host_times(sequence: Ints, started: Ints, observed: Ints, idle: Bools, waits: Bools) -> Ints:
