@@ -11,7 +11,7 @@ from engine_hooks.scheduler.graphs import Drafts, drafts_under
 from engine_hooks.scheduler.scheduler import SchedulerSettings
 from queries.replay.drafts import Verified, accepted_tokens, by_depth, fall_off_of, merged, rate_of
 from queries.replay.exact import can_be_taken_again
-from queries.replay.stretches import Steps, stretches_of
+from queries.replay.stretches import Steps, Stretch, stretches_of
 
 NO_FALL_OFF: Final = by_depth(1.0)
 UNKNOWN: Final = 0.6
@@ -27,31 +27,42 @@ class Acceptance(NamedTuple):
     """On the rate, by depth from the first on."""
     believed: tuple[float, ...]
     """What the scheduler believed by depth at the first decision."""
-    error: float
-    """Standard error of the tokens accepted a speculative round, over their mean; of the sampling alone."""
 
 
-def acceptance_of(known: Sequence[GraphExecution], chosen: Sequence[GraphExecution], lanes: int) -> Acceptance:
+def acceptance_of(verified: Sequence[GraphExecution], chosen: Sequence[GraphExecution], lanes: int) -> Acceptance:
     """Fit decoding rounds, in the order of submission.
 
     Args:
-        known: Of the cell and of what is stored before it.
-        chosen: Of the cell.
+        verified: Speculative rounds of the cell and of what is stored before it.
+        chosen: Decoding rounds of the cell; some of them can be taken again.
         lanes: Sequences in its batch.
     """
-    verified = [one for one in known if one.batch_tokens_drafted]
-    believed = believed_at_first(chosen, verified, lanes)
+    return acceptance_in(stretches_in(verified), verified, chosen, lanes)
+
+
+def stretches_in(verified: Sequence[GraphExecution]) -> list[Stretch]:
+    """The stretches of these rounds in which acceptance keeps its level."""
     if not verified:
-        rate = rate_of(believed, NO_FALL_OFF) if believed else UNKNOWN
-        return Acceptance(Steps((0,), (rate,)), NO_FALL_OFF, believed_by_depth(rate, NO_FALL_OFF), 0.0)
+        return []
     overall = rate_of(merged(by_drafts(verified)), NO_FALL_OFF)
-    stretches = stretches_of(np.array([missed(one, overall, NO_FALL_OFF) for one in verified]))
+    return stretches_of(np.array([missed(one, overall, NO_FALL_OFF) for one in verified]))
+
+
+def acceptance_in(
+    stretches: Sequence[Stretch], verified: Sequence[GraphExecution], chosen: Sequence[GraphExecution], lanes: int
+) -> Acceptance:
+    """The same, with the stretches known; none where there was no speculative round."""
+    decided = [one for one in chosen if can_be_taken_again(one)]
+    believed = believed_at(decided[0], verified, lanes)
+    if not stretches:
+        return Acceptance(Steps((0,), (UNKNOWN,)), NO_FALL_OFF, believed_by_depth(UNKNOWN, NO_FALL_OFF))
     accepted = [merged(by_drafts(verified[first:last])) for first, last in stretches]
-    factors = by_depth(fall_off_of(accepted))
+    # The record does not say at which depth drafts failed. What the scheduler has learnt of it shows in the end.
+    factors = by_depth(fall_off_of([*accepted, believed_at(decided[-1], verified, lanes)]))
     rates = tuple(rate_of(one, factors) for one in accepted)
     starts = tuple(verified[stretch.first].started_at for stretch in stretches)
     first_rate = rate_of(believed, factors) if believed else rates[0]
-    return Acceptance(Steps(starts, rates), factors, believed_by_depth(first_rate, factors), sampling_error(verified))
+    return Acceptance(Steps(starts, rates), factors, believed_by_depth(first_rate, factors))
 
 
 def believed_by_depth(rate: float, factors: Sequence[float]) -> tuple[float, ...]:
@@ -80,26 +91,13 @@ def missed(execution: GraphExecution, rate: float, factors: Sequence[float]) -> 
     return float(((execution.batch_tokens_accepted or 0) - expected) / max(expected, 1.0) ** 0.5)
 
 
-def sampling_error(verified: Sequence[GraphExecution]) -> float:
-    """Standard error of the tokens a speculative round emits, over their mean."""
-    emitted = np.array([one.batch_tokens_emitted or 0 for one in verified], dtype=float)
-    if len(emitted) < 2 or not emitted.mean():
-        return 0.0
-    return float(np.std(np.diff(emitted)) / np.sqrt(2) / np.sqrt(len(emitted)) / emitted.mean())
-
-
-def believed_at_first(
-    chosen: Sequence[GraphExecution], verified: Sequence[GraphExecution], lanes: int
-) -> list[Verified]:
-    """What the cell's first decision expected of each speculative candidate, as if it had been measured.
+def believed_at(decided: GraphExecution, verified: Sequence[GraphExecution], lanes: int) -> list[Verified]:
+    """What a decision expected of each speculative candidate, as if it had been measured.
 
     It is worth the trials that the scheduler remembers of a depth. What a candidate drafts is known from its
     executions; of one that was never executed nothing is taken.
     """
-    first = next((one for one in chosen if can_be_taken_again(one)), None)
     drafts = {one.graph_name: drafts_of(one)[0] for one in verified}
-    if first is None or not drafts:
-        return []
-    worth = SchedulerSettings().acceptance_memory_trials / lanes / len(drafts)
-    expected = zip(first.scheduler_candidate_graphs, first.scheduler_candidate_expected_tokens, strict=True)
+    worth = SchedulerSettings().acceptance_memory_trials / lanes / max(len(drafts), 1)
+    expected = zip(decided.scheduler_candidate_graphs, decided.scheduler_candidate_expected_tokens, strict=True)
     return [Verified(drafts[name], lanes, worth, tokens - lanes) for name, tokens in expected if name in drafts]

@@ -4,6 +4,7 @@ The simulated engine is the one that everything else here is tested on; the scen
 """
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,6 +19,7 @@ from engine_hooks.simulator.engine import SimulatedEngine
 from engine_hooks.simulator.recording import CellLabels
 from engine_hooks.simulator.totals import Totals
 from queries.record import CellExecutions
+from queries.replay.acceptance_error import acceptance_error
 from queries.replay.exact import observed_at
 from queries.replay.fitting import Fit, fitted
 from queries.replay.history import executions_lost
@@ -138,7 +140,8 @@ def counted(executions: Sequence[GraphExecution]) -> Simulated:
     for one in executions:
         totals.add(one.graph_kind, one.graph_purpose, one.graph_wall_time_ns, one.batch_tokens_emitted or 0)
     elapsed_ns = max(map(observed_at, executions)) - executions[0].started_at
-    return Simulated(totals.tokens_emitted * 1e9 / max(elapsed_ns, 1), totals.plain_fraction)
+    rounds = Counter(one.graph_name for one in executions)
+    return Simulated(totals.tokens_emitted * 1e9 / max(elapsed_ns, 1), totals.plain_fraction, rounds)
 
 
 def result_of(
@@ -154,12 +157,10 @@ def result_of(
     speeds = [one.tokens_per_s for one in under_model]
     mean = statistics.fmean(speeds)
     calibration = abs(mean_tokens_per_s(choices) / recorded.tokens_per_s - 1)
-    plain_fraction = statistics.fmean(one.plain_fraction for one in under_model)
     return ClosedLoop(
         mean,
-        # Plain decode emits what it emits, whatever is known of drafts.
-        error_percent(speeds, fit.acceptance_error * (1 - plain_fraction), calibration),
-        plain_fraction,
+        error_percent(speeds, acceptance_error(cell, fit, under_model[0].rounds), calibration),
+        statistics.fmean(one.plain_fraction for one in under_model),
         under_model,
         recorded.tokens_per_s,
         recorded.plain_fraction,

@@ -10,7 +10,7 @@ from engine_hooks.scheduler.graphs import DRAFTS_PER_LANE_MAX, Drafts
 FALL_OFF_SD: Final = 0.1
 """How far the fall-off from depth to depth is believed to lie from none, before anything was measured."""
 RATE_LIMITS: Final = (1e-6, 1 - 1e-6)
-HALVINGS: Final = 40
+HALVINGS: Final = 24
 
 
 class Verified(NamedTuple):

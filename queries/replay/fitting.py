@@ -15,7 +15,7 @@ from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import Purpose
 from engine_hooks.scheduler.graphs import Graph
 from engine_hooks.simulator.delays import Delay
-from engine_hooks.simulator.parameters import Conditions, Engine, Pause, Phase, Scenario
+from engine_hooks.simulator.parameters import Conditions, Engine, Pause, Phase, Rounds, Scenario
 from queries.errors import CallError
 from queries.record import CellExecutions
 from queries.replay.acceptance import Acceptance, acceptance_of
@@ -41,8 +41,6 @@ class Fit(NamedTuple):
     """On the virtual clock."""
     believed_acceptance: tuple[float, ...]
     """What the scheduler believed of drafts by depth as the cell began."""
-    acceptance_error: float
-    """Standard error of the tokens that a speculative round emits, over their mean."""
     head: tuple[GraphExecution, ...]
     """Executions of the cell before its first decision: calibrations, and what was already on its way."""
     rounds: tuple[GraphExecution, ...]
@@ -95,7 +93,6 @@ def fitted(cell: CellExecutions) -> Fit:
         last_ns,
         stumbles,
         acceptance.believed,
-        acceptance.error,
         head,
         rounds,
         notes_on(rounds, parts),
@@ -107,7 +104,7 @@ def parts_of(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> Parts:
     chosen = [one for one in rounds if one.graph_kind in CHOSEN_KINDS]
     lanes = int(statistics.median([one.batch_lanes or 1 for one in chosen]))
     known = (*cell.before, *rounds)
-    acceptance = acceptance_of([one for one in known if one.graph_kind in CHOSEN_KINDS], chosen, lanes)
+    acceptance = acceptance_of([one for one in known if one.batch_tokens_drafted], chosen, lanes)
     return Parts(
         candidate_graphs(cell, lanes, acceptance),
         lanes,
@@ -216,6 +213,11 @@ def notes_on(rounds: Sequence[GraphExecution], parts: Parts) -> tuple[str, ...]:
     if 0.02 < (share := feedback_share(chosen)) < 0.98:
         how = "all" if parts.grammar_lanes else "none"
         notes.append(f"{share:.0%} of the decoding rounds needed feedback; in the simulation {how} do")
+    if any(delay.rounds == Rounds.SPECULATIVE for delay in parts.planning.stumbles):
+        notes.append(
+            "the host stumbled on speculative rounds only; stumbles that would have come while it decoded plainly"
+            " are in no record, and not in the simulation"
+        )
     other = sum(one.batch_tokens_emitted or 0 for one in rounds if one.graph_kind not in CHOSEN_KINDS)
     if other:
         notes.append(f"{other} tokens came from rounds that no scheduler chose; in the simulation these emit none")

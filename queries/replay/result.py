@@ -55,6 +55,8 @@ class Simulated(NamedTuple):
     tokens_per_s: float
     plain_fraction: float
     """Share of ordinary decoding wall time spent in plain decode."""
+    rounds: Mapping[str, int]
+    """Executions of each graph."""
 
 
 class ClosedLoop(NamedTuple):
