@@ -84,22 +84,25 @@ def walsh_averages(values: Floats) -> Floats:
 
 def signed_rank_interval(averages: Floats, pairs: int) -> Interval:
     """The shifts that a two-sided signed-rank test at 5 % does not reject."""
-    beyond = ranks_beyond(pairs)
-    return Interval(float(averages[beyond]), float(averages[len(averages) - 1 - beyond]))
+    limit = rank_limit(pairs)
+    return Interval(float(averages[limit]), float(averages[len(averages) - 1 - limit]))
 
 
-def ranks_beyond(pairs: int) -> int:
-    """How many ordered averages lie outside the interval on each side: the most whose chance is at most 2.5 %."""
+def rank_limit(pairs: int) -> int:
+    """The largest rank sum whose chance, or that of any smaller one, is at most 2.5 % between arms that do not differ.
+
+    So many ordered averages lie outside the interval on each side.
+    """
     tail = (1 - CONFIDENCE) / 2
     if pairs > PAIRS_EXACT_MAX:
         mean = pairs * (pairs + 1) / 4
         sd = math.sqrt(pairs * (pairs + 1) * (2 * pairs + 1) / 24)
-        return max(0, math.floor(mean - NORMAL.inv_cdf(1 - tail) * sd))
+        return max(0, math.floor(mean - NORMAL.inv_cdf(1 - tail) * sd - 0.5))
     chances = np.ones(1)
     for rank in range(1, pairs + 1):
         with_rank = np.concatenate([np.zeros(rank), chances])
         chances = (np.concatenate([chances, np.zeros(rank)]) + with_rank) / 2
-    return int(np.searchsorted(np.cumsum(chances), tail, side="right"))
+    return int(np.searchsorted(np.cumsum(chances), tail, side="right")) - 1
 
 
 def signed_rank_p(values: Floats) -> float:

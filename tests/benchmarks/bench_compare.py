@@ -22,8 +22,8 @@ from queries.compare.shifts import pairs_needed
 from tests.fixtures.arm_tables import Noise, Table, cells_of_table
 
 CONSOLE = Console(highlight=False, width=160)
-REPLICATES = 10
-"""Of the experiment: 100 cells of each package under each model."""
+REPLICATES = 5
+"""Of the experiment: 50 cells of each package under each model."""
 GAIN_PERCENT = 0.9
 DECIDED = (Verdict.BETTER, Verdict.WORSE)
 ERRS_AT_MOST = 0.05

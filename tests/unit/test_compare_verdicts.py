@@ -1,0 +1,227 @@
+"""Shifts, intervals and verdicts: against tables of the literature, and against arms whose difference is known."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from scipy import stats
+
+from queries.commands.compare import arms_of
+from queries.compare.cells import Cell
+from queries.compare.comparison import Group, Metric, Verdict, compared
+from queries.compare.document import document
+from queries.compare.errors import NothingToCompareError
+from queries.compare.markdown import markdown
+from queries.compare.shifts import holm, pairs_needed, rank_limit, same_arm_band, shift_of
+from queries.compare.terminal import rendered
+from queries.errors import CallError
+from tests.fixtures.arm_tables import Noise, Table, cell_at, cells_of_table, synthetic_noises
+
+DECIDED = (Verdict.BETTER, Verdict.WORSE)
+
+
+def pairs(before: list[float], after: list[float], **fields: object) -> list[Cell]:
+    """Cells in mirrored order."""
+    cells = []
+    for number, rates in enumerate(zip(before, after, strict=True)):
+        for side in (0, 1):
+            place = 2 * number + (side if number % 2 == 0 else 1 - side)
+            cells.append(cell_at(("before", "after")[side], place, rates[side], **fields))
+    return cells
+
+
+def only(cells: list[Cell], **options: object) -> Group:
+    (row,) = compared(cells, **options).rows  # type: ignore[arg-type]
+    return row
+
+
+def test_signed_rank_limits_are_those_of_the_tables() -> None:
+    # Critical values of the signed-rank statistic at 2.5 % one-sided, from 6 to 50 pairs.
+    known = {6: 0, 7: 2, 8: 3, 9: 5, 10: 8, 12: 13, 15: 25, 20: 52, 25: 89, 30: 137, 40: 264, 50: 434}
+    assert {count: rank_limit(count) for count in known} == known
+    assert rank_limit(51) == pytest.approx(453, abs=2)
+
+
+def test_hodges_lehmann_of_depression_scores() -> None:
+    # Hollander, Wolfe, Chicken, example 3.1: nine patients; estimate -0.46, two-sided p = 0.0391.
+    before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
+    after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
+    shift = shift_of([b - a for a, b in zip(before, after, strict=True)])
+    assert shift.hodges_lehmann == pytest.approx(-0.46)
+    assert shift.p_value == pytest.approx(0.0391, abs=1e-4)
+    assert shift.hodges_lehmann_interval == pytest.approx((-0.786, -0.010))
+
+
+@given(st.lists(st.floats(-50, 50).filter(lambda value: abs(value) > 1e-3), min_size=6, max_size=30, unique=True))
+@settings(max_examples=50, deadline=None)
+def test_the_interval_is_the_test_inverted_and_swaps_with_the_arms(differences: list[float]) -> None:
+    shift, swapped = shift_of(differences), shift_of([-one for one in differences])
+    interval = shift.hodges_lehmann_interval
+    assert interval is not None
+    assert interval.low <= shift.hodges_lehmann <= interval.high
+    assert swapped.hodges_lehmann_interval == pytest.approx((-interval.high, -interval.low))
+    assert swapped.p_value == pytest.approx(shift.p_value)
+    if len({abs(one) for one in differences}) == len(differences):
+        assert (interval.low > 0 or interval.high < 0) == (shift.p_value <= 0.05)
+
+
+def test_five_pairs_decide_nothing_and_six_do() -> None:
+    five = only(pairs([100.0] * 5, [120.0, 121, 122, 123, 124]))
+    assert (five.verdict, five.shift.hodges_lehmann_interval, five.shift.mean_interval) == ("undetermined", None, None)
+    assert five.shift.p_value == pytest.approx(0.0625)
+    six = only(pairs([100.0] * 6, [120.0, 121, 122, 123, 124, 125]))
+    assert (six.verdict, six.shift.p_value) == (Verdict.BETTER, pytest.approx(0.03125))
+    assert only(pairs([120.0, 121, 122, 123, 124, 125], [100.0] * 6)).verdict is Verdict.WORSE
+
+
+def test_one_wild_cell_neither_makes_nor_hides_a_verdict_by_itself() -> None:
+    quiet = [100 + 0.01 * n for n in range(10)]
+    wild = [*quiet[:-1], 200.0]
+    assert only(pairs(quiet, wild)).verdict is Verdict.UNDETERMINED
+    # Nine cells are 1 % better, one has collapsed: the usual pair gained, the whole did not.
+    assert only(pairs(quiet, [1.01 * one for one in quiet[:-1]] + [10.0])).verdict is Verdict.UNDETERMINED
+
+
+def test_within_noise_needs_a_shift_too_small_to_matter_and_a_band() -> None:
+    noise = np.random.default_rng(5).normal(0, 0.1, (2, 20))
+    before, after = ([100 + float(one) for one in row] for row in noise)
+    row = only(pairs(before, after))
+    assert row.verdict is Verdict.WITHIN_NOISE
+    assert row.more_cells is None
+    assert row.same_arm_band == pytest.approx(0.28, abs=0.1)
+    assert only(pairs(before, after), smallest_shift=0.01).verdict is not Verdict.WITHIN_NOISE
+    # A quiet host with a real shift of 0.9 %, far inside what a noisy one would show.
+    assert only(pairs(before, [1.009 * one for one in after])).verdict is Verdict.BETTER
+
+
+def test_a_less_plain_fraction_is_better() -> None:
+    cells = [
+        cell._replace(
+            plain_fraction=0.6 if cell.arm == "before" else 0.1 + 0.001 * (cell.position or 0),
+            stuck=cell.arm == "before",
+        )
+        for cell in pairs([100.0] * 8, [100.0] * 8)
+    ]
+    comparison = compared(cells, metric=Metric.PLAIN_FRACTION)
+    assert comparison.overall.verdict is Verdict.BETTER
+    assert comparison.overall.shift.hodges_lehmann == pytest.approx(-49.2, abs=0.2)
+    assert (sum(comparison.overall.before.stuck), sum(comparison.overall.after.stuck)) == (8, 0)
+    assert comparison.overall.stuck_p_value == pytest.approx(2 / 2**8)
+
+
+def test_a_cell_that_emitted_nothing_counts() -> None:
+    row = only(pairs([100.0 + n for n in range(8)], [100.5 + n for n in range(7)] + [0.0]))
+    assert row.shift.pairs == 8
+    assert row.shift.mean == pytest.approx(-25, abs=1)
+
+
+def test_arms_alike_to_the_token() -> None:
+    row = only(pairs([100.0, 110, 120] * 3, [100.0, 110, 120] * 3))
+    assert (row.shift.hodges_lehmann, row.shift.p_value, row.verdict) == (0.0, 1.0, Verdict.WITHIN_NOISE)
+
+
+def test_arms_that_do_not_differ_are_seldom_decided() -> None:
+    # `make bench-compare` does this 1,000 times with simulated noise. Chance of more than 10 in 120 at 4 %: 0.6 %.
+    noises = synthetic_noises(1)
+    for shares in (True, False):
+        tables = [compared(cells_of_table(Table(noises, 0.0, shares), seed)).rows for seed in range(60)]
+        assert sum(any(row.verdict in DECIDED for row in rows) for rows in tables) <= 5
+
+
+def test_a_true_gain_is_found_or_left_open_with_what_it_would_take() -> None:
+    noises = synthetic_noises(1)
+    rows = [
+        compared(cells_of_table(Table(noises, 0.9, shares), seed)).overall
+        for seed in range(25)
+        for shares in (True, False)
+    ]
+    assert {row.verdict for row in rows} == {Verdict.BETTER, Verdict.UNDETERMINED}
+    for row in rows:
+        assert (row.more_cells is None) == (row.verdict is Verdict.BETTER)
+        assert row.more_cells is None or row.more_cells.for_smallest_shift >= 2
+
+
+def test_as_many_pairs_as_it_asks_for_find_the_shift() -> None:
+    sd, gain = 2.0, 0.9
+    needed = pairs_needed(gain, sd, tests=1)
+    assert needed == 44
+    rng = np.random.default_rng(2)
+    found = sum(stats.wilcoxon(rng.normal(gain, sd, needed)).pvalue <= 0.04 for _ in range(400))
+    assert 0.75 < found / 400 < 0.86
+    assert pairs_needed(0, sd, tests=1) is None
+
+
+def test_bands_and_corrections() -> None:
+    assert same_arm_band([1.0, -1.0]) is None
+    assert same_arm_band([1.0, -1.0, 1.0]) == pytest.approx(1.96, abs=0.01)
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_wrong_calls() -> None:
+    cells = pairs([100.0] * 6, [101.0] * 6)
+    with pytest.raises(CallError, match="with itself"):
+        compared(cells, ("after", "after"))
+    with pytest.raises(CallError, match="above 0"):
+        compared(cells, smallest_shift=0)
+    with pytest.raises(NothingToCompareError, match="no cells of arm 'later'") as refused:
+        compared(cells, ("before", "later"))
+    assert refused.value.exit_code == 5
+    for wrong in ("before", "before,", "a,b,c"):
+        with pytest.raises(CallError, match="two names"):
+            arms_of(wrong)
+
+
+def test_an_order_that_is_not_mirrored_is_said() -> None:
+    cells = [cell_at(("before", "after")[n % 2], n, 100.0 + n % 2) for n in range(12)]
+    assert any("mirror the order" in note for note in compared(cells).notes)
+
+
+@pytest.fixture
+def two_groups() -> list[Cell]:
+    quiet = Noise(np.array([2400.0, 2410.0, 2420.0]), np.array([1.0, 0.999]))
+    cells = cells_of_table(Table([quiet, quiet], 1.0, pairs=(8, 4)), 3)
+    lost = cells[0]._replace(executions_lost=500, cell="bench|1")
+    return [lost, *(cell._replace(stuck=cell.arm == "before") for cell in cells[1:])]
+
+
+def test_markdown_is_ready_for_a_pull_request(two_groups: list[Cell]) -> None:
+    lines = markdown(compared(two_groups)).splitlines()
+    assert lines[0].startswith("| host | package | tokens_per_s, before -> after (stuck cells) | pairs | shift, % |")
+    assert {line.count(" | ") for line in lines[:5]} == {lines[0].count(" | ")}
+    assert "(7 -> 0) | 7 |" in lines[2]
+    assert "**better**" in lines[2]
+    assert "(4 -> 0) | 4 |" in lines[3]
+    assert "**undetermined, about" in lines[3]
+    assert lines[4].startswith("| **all** |  | ")
+    text = "\n".join(lines)
+    assert "- left out, lost 500 executions, 1000 stored: bench\\|1 of node-0 (before)" in text
+    assert "- 1 of 2 groups have fewer than 6 pairs" in text
+    assert "Hodges-Lehmann" in lines[-1]
+    assert "Holm-adjusted over 3 rows" in lines[-1]
+
+
+def test_the_terminal_shows_every_cell(two_groups: list[Cell]) -> None:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(rendered(compared(two_groups)))
+    text = console.export_text()
+    assert "undetermined" in text
+    assert "left out, no neighbour of the other arm" in text
+    assert any(dot in text for dot in "·:⁖⁘⁙")
+
+
+def test_json_holds_every_cell(two_groups: list[Cell]) -> None:
+    told = json.loads(json.dumps(document(compared(two_groups))))
+    assert [(group["host"], group["pairs"], len(group["before"]["cells"])) for group in told["groups"]] == [
+        ("node-0", 7, 7),
+        ("node-1", 4, 4),
+    ]
+    assert told["overall"]["verdict"] == "better"
+    assert [out["reason"] for out in told["left_out"]] == [
+        "lost 500 executions, 1000 stored",
+        "no neighbour of the other arm",
+    ]
+    assert told["groups"][1]["hodges_lehmann_interval"] is None
