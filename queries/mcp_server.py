@@ -1,0 +1,188 @@
+"""A Model Context Protocol server over the stored executions, read-only: for agents that ask why a cell was slow.
+
+Each tool is thin over the function that the command of the same name uses. What goes wrong is answered as a tool
+error of one line.
+
+Source: https://modelcontextprotocol.io/specification
+"""
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from importlib.metadata import version
+from typing import Annotated, Any, Final, ParamSpec, TypeVar
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from queries.ad_hoc import ROWS_MAX, ask
+from queries.catalogue import find, load
+from queries.compare.cells import labels_named
+from queries.compare.comparison import Metric
+from queries.compare.document import document
+from queries.compare.stored import compare_stored
+from queries.errors import QueriesError
+from queries.postmortem.machine import json_of
+from queries.postmortem.markdown import markdown_of
+from queries.postmortem.told import told
+from queries.replay import screen
+from queries.replay.replaying import Form, replayed
+from queries.runner import run_raw
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Document = dict[str, Any]
+
+INSTRUCTIONS: Final = """Every graph execution of LLM inference engines, stored in ClickHouse, with what the engine's
+scheduler believed. Begin with `cells`: it lists stretches of 30 s of each engine, with plain_fraction and the flags
+`stuck` (in plain decode) and `inflated` (estimates that charge more than graphs cost). `postmortem` tells why a cell
+was slow, `findings` says the same as data, `replay` what another cost model would have done, `compare` whether one
+arm of a benchmark beats another. `catalogue` lists further questions for `ask`; `sql` takes any statement that reads."""
+SEEDS: Final = 8
+"""Simulated runs of a closed loop: a few seconds."""
+
+Cell = Annotated[str, Field(description="As `cells` names it.")]
+Engine = Annotated[str, Field(description="service_instance_id; needed where several engines have such a cell.")]
+Instant = Annotated[str | None, Field(description="ISO 8601, or -15m for fifteen minutes ago.")]
+RowsMax = Annotated[int, Field(description="At most so many rows.", ge=1, le=ROWS_MAX)]
+
+
+def one_line(function: Callable[P, T]) -> Callable[P, T]:
+    """Foreseen errors as the protocol's."""
+
+    @wraps(function)
+    def guarded(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*arguments, **named)
+        except QueriesError as wrong:
+            raise ToolError(str(wrong)) from wrong
+
+    return guarded
+
+
+def rows_of(name: str, url: str, rows_max: int, values: dict[str, Any]) -> Document:
+    """A query's answer as ClickHouse writes it, so that nothing is rounded."""
+    lines = run_raw(name, url, "JSONEachRow", values).splitlines()
+    return {"rows": [json.loads(line) for line in lines[:rows_max]], "rows_in_all": len(lines)}
+
+
+class Tools:
+    """The tools, over one ClickHouse."""
+
+    def __init__(self, clickhouse_url: str) -> None:
+        self._url = clickhouse_url
+
+    @one_line
+    def cells(
+        self,
+        since: Instant = None,
+        until: Instant = None,
+        host: Annotated[str, Field(description="host_name; '' is any.")] = "",
+        engine: Annotated[str, Field(description="service_instance_id; '' is any.")] = "",
+        rows_max: RowsMax = 50,
+    ) -> Document:
+        """How each cell fared, newest first: plain_fraction, stuck, inflated, tokens/s, executions lost."""
+        values = {"from": since, "to": until, "host": host, "service_instance_id": engine}
+        return rows_of("cells", self._url, rows_max, values)
+
+    @one_line
+    def postmortem(self, cell: Cell, engine: Engine = "") -> str:
+        """Why a cell was slow, or that it was not, as Markdown: cause, evidence, loss, and the SQL behind it."""
+        return markdown_of(told(self._url, cell, engine).story)
+
+    @one_line
+    def findings(self, cell: Cell, engine: Engine = "") -> Document:
+        """The same as data: typed findings with evidence, confidence, tokens lost, verdict on being in plain."""
+        return json_of(told(self._url, cell, engine).story)
+
+    @one_line
+    def replay(
+        self,
+        cell: Cell,
+        model: Annotated[str, Field(description="exposed_mean, drained_share, startup_median or idle_gap.")],
+        engine: Engine = "",
+        simulate: Annotated[bool, Field(description="Also simulate the cell with that model in charge.")] = True,
+    ) -> Document:
+        """What another cost model would have done with a cell: decision by decision, and in tokens/s by simulation."""
+        form = Form.BOTH if simulate else Form.EXACT
+        return screen.as_json(replayed(self._url, engine, cell, model, form=form, seeds=SEEDS))
+
+    @one_line
+    def compare(
+        self,
+        *,
+        before: Annotated[str, Field(description="cell_arm compared with.")] = "before",
+        after: Annotated[str, Field(description="cell_arm judged.")] = "after",
+        by: Annotated[str, Field(description="What makes a row, comma-separated.")] = "host,package",
+        metric: Annotated[str, Field(description="tokens_per_s or plain_fraction.")] = Metric.TOKENS_PER_S.value,
+        since: Instant = None,
+        until: Instant = None,
+    ) -> Document:
+        """Two arms of a benchmark: paired shifts with intervals, and a verdict for each group."""
+        if metric not in list(Metric):
+            raise ToolError(f"no metric {metric!r}: there are {', '.join(Metric)}")
+        groups = labels_named(by)
+        return document(
+            compare_stored(self._url, (before, after), by=groups, metric=Metric(metric), from_=since, to=until)
+        )
+
+    @one_line
+    def catalogue(self) -> Document:
+        """The questions that `ask` takes, with their parameters and columns."""
+        return {
+            query.name: {
+                "question": query.question,
+                "parameters": {one.name: f"{one.type}: {one.meaning}" for one in query.parameters},
+                "columns": {one.name: f"[{one.unit}] {one.meaning}" for one in query.columns},
+            }
+            for query in load().values()
+        }
+
+    @one_line
+    def ask(
+        self,
+        query: Annotated[str, Field(description="A name of the catalogue.")],
+        parameters: Annotated[dict[str, str] | None, Field(description="Its parameters by name.")] = None,
+        rows_max: RowsMax = 200,
+    ) -> Document:
+        """The answer to one question of the catalogue."""
+        return rows_of(find(query).name, self._url, rows_max, dict(parameters or {}))
+
+    @one_line
+    def sql(
+        self,
+        statement: Annotated[str, Field(description="One statement that reads: SELECT, SHOW, DESCRIBE, EXPLAIN.")],
+        rows_max: RowsMax = 200,
+    ) -> Document:
+        """The answer to one statement of ClickHouse's SQL; read-only, 30 s at most. The table is graph_executions."""
+        answer = ask(self._url, statement, rows_max)
+        return {
+            "columns": [
+                dict(zip(("name", "type"), pair, strict=True))
+                for pair in zip(answer.columns, answer.types, strict=True)
+            ],
+            "rows": json.loads(json.dumps(answer.rows, default=str)),
+            "cut_off": answer.cut_off,
+        }
+
+
+def server(clickhouse_url: str) -> MCPServer[Any]:
+    """The server; `run("stdio")` serves it."""
+    made: MCPServer[Any] = MCPServer(
+        "tachograph", version=version("tachograph"), instructions=INSTRUCTIONS, log_level="WARNING"
+    )
+    tools = Tools(clickhouse_url)
+    for tool in (
+        tools.cells,
+        tools.postmortem,
+        tools.findings,
+        tools.replay,
+        tools.compare,
+        tools.catalogue,
+        tools.ask,
+        tools.sql,
+    ):
+        made.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))(tool)
+    return made

@@ -1,0 +1,126 @@
+"""The Model Context Protocol server, asked by the package's own client."""
+
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from clickhouse_connect.driver.client import Client as ClickHouse
+from mcp import Client, StdioServerParameters
+
+from queries.mcp_server import server
+from tests.fixtures.query_rows import insert_file
+
+ROOT = Path(__file__).parents[2]
+TOOLS = {"cells", "postmortem", "findings", "replay", "compare", "catalogue", "ask", "sql"}
+
+
+@pytest.fixture
+def url(clickhouse: ClickHouse, clickhouse_url: str, cases: Path) -> str:
+    for cell in ("r008", "r014"):
+        insert_file(clickhouse, cases / f"cells/{cell}.otlp.gz")
+    return clickhouse_url
+
+
+def asked(url: str, tool: str, **arguments: object) -> Any:
+    """What a tool answers: its data, or its text where it has only that."""
+
+    async def ask(client: Client) -> Any:
+        result = await client.call_tool(tool, arguments)
+        assert not result.is_error, result.content
+        data = result.structured_content or {}
+        return data.get("result", data)
+
+    return within(url, ask)
+
+
+def refused(url: str, tool: str, **arguments: object) -> str:
+    async def ask(client: Client) -> Any:
+        result = await client.call_tool(tool, arguments)
+        assert result.is_error
+        return result.content[0].text  # type: ignore[union-attr]
+
+    return str(within(url, ask))
+
+
+def within(url: str, ask: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
+    async def main() -> Any:
+        async with Client(server(url)) as client:
+            return await ask(client)
+
+    return anyio.run(main)
+
+
+def test_every_tool_says_that_it_only_reads(url: str) -> None:
+    async def ask(client: Client) -> Any:
+        return (await client.list_tools()).tools
+
+    tools = within(url, ask)
+    assert {tool.name for tool in tools} == TOOLS
+    assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
+
+
+def test_from_the_cells_to_the_cause(url: str) -> None:
+    cells = asked(url, "cells", since="2026-11-01")
+    assert cells["rows_in_all"] == 2
+    (stuck,) = [cell for cell in cells["rows"] if cell["stuck"]]
+    place = {"cell": stuck["cell"], "engine": stuck["service_instance_id"]}
+    assert "Execution 784 of P128" in asked(url, "postmortem", **place)
+    assert asked(url, "findings", **place)["diagnosis"]["label"] == "estimate_inflation"
+    replay = asked(url, "replay", model="drained_share", simulate=False, **place)
+    assert replay["exact"]["decisions_different"] > 1900
+
+
+def test_questions_of_the_catalogue(url: str) -> None:
+    assert "estimate_inflation" in asked(url, "catalogue")
+    answer = asked(url, "ask", query="executions", parameters={"cell": "bench-r014"}, rows_max=3)
+    assert len(answer["rows"]) == 3
+    assert answer["rows_in_all"] > 2000
+
+
+def test_sql_is_bounded_and_only_reads(url: str) -> None:
+    answer = asked(url, "sql", statement="SELECT number FROM numbers(1000000000)", rows_max=5)
+    assert answer == {
+        "columns": [{"name": "number", "type": "UInt64"}],
+        "rows": [[n] for n in range(5)],
+        "cut_off": True,
+    }
+    counted = asked(url, "sql", statement="SELECT count() AS n, max(started_at) AS last FROM graph_executions")
+    assert counted["rows"][0][0] > 3000
+    assert "READONLY" in refused(url, "sql", statement="DROP TABLE graph_executions")
+    assert "READONLY" in refused(url, "sql", statement="SELECT 1 SETTINGS readonly = 0")
+
+
+def test_what_goes_wrong_is_one_line(url: str) -> None:
+    for said in (
+        refused(url, "postmortem", cell="no-such-cell"),
+        refused(url, "ask", query="no_such_query"),
+        refused(url, "compare", before="one", after="other"),
+        refused(url, "compare", metric="speed"),
+        refused(url, "sql", statement=" "),
+        refused(url, "replay", cell="bench-r014", model="no_such_model"),
+        refused("http://127.0.0.1:9/tachograph", "cells"),
+    ):
+        assert len(said.strip().splitlines()) == 1, said
+        assert "Traceback" not in said
+
+
+def test_as_a_process_of_its_own_over_stdio(url: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TACHOGRAPH_")}
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "tachograph", "mcp"],
+        cwd=ROOT,
+        env=environment | {"TACHOGRAPH_CLICKHOUSE_URL": url},
+    )
+
+    async def main() -> Any:
+        async with Client(command) as client:
+            return await client.call_tool("cells", {"since": "2026-11-01"})
+
+    with anyio.from_thread.start_blocking_portal() as portal:
+        result = portal.call(main)
+    assert (result.structured_content or {})["rows_in_all"] == 2
