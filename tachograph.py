@@ -28,6 +28,7 @@ try:
     from collector.commands.collect import collect
     from collector.commands.doctor import doctor
     from collector.errors import CollectorError
+    from collector.log_format import LogFormat
     from collector.ports import bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
     from collector.supervision import Part, PartFailedError, Supervisor, alone_in
@@ -104,6 +105,9 @@ class Settings(BaseSettings):
         1024**3,
         ge=0,
         description="Bytes of the data directory's disk that accepted requests leave free. 0: none.",
+    )
+    log_format: LogFormat = Field(
+        "auto", description="The collector's log: console, json, or auto: console on a terminal and json elsewhere."
     )
     otlp_endpoint: str = Field(
         "",

@@ -64,7 +64,6 @@ class Writer:
         self._held_bytes = 0
         self._changed = threading.Condition()
         self._stopping = False
-        self._keeping = True
         self._answers = Answers()
         self._drain = Drain(spool, open_store, self._answers, metrics, self._limits.drain)
         self._thread = threading.Thread(target=self._run, name="tachograph-spool", daemon=True)
@@ -154,7 +153,6 @@ class Writer:
     def _keep(self, group: list[Waiting]) -> None:
         """Put requests on disk, and see to their answers."""
         taken = self.spool.append(one.received for one in group)
-        self._keeping = True
         for waiting, kept in zip(group, taken, strict=True):
             waiting.duplicate = kept is not Kept.NEW
             if waiting.duplicate:
@@ -167,10 +165,8 @@ class Writer:
                 waiting.tell(kept)
 
     def _turn_away(self, group: list[Waiting], error: Exception, answer: Callable[[], AcceptanceError]) -> None:
-        """Nothing of a group was kept: say so to each of its senders, and once to the log."""
-        if self._keeping:
-            expected = isinstance(error, DiskFullError)
-            log.warning("requests not kept", error=first_line(error), exc_info=None if expected else error)
-        self._keeping = False
+        """Nothing of a group was kept: say so to each of its senders, and to the log."""
+        expected = isinstance(error, DiskFullError)
+        log.warning("requests not kept", error=first_line(error), exc_info=None if expected else error)
         for waiting in group:
             waiting.fail(answer())

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from collector.access.settings import AccessSettings, access_of
+from collector.log_format import LogFormat
 from collector.stop_signals import StopSignals
 
 
@@ -20,6 +21,7 @@ class CollectSettings(AccessSettings, Protocol):
     request_bytes_max: int
     request_spans_max: int
     requests_at_once_max: int
+    log_format: LogFormat
 
 
 def collect(settings: CollectSettings) -> None:
@@ -31,8 +33,10 @@ def collect(settings: CollectSettings) -> None:
     # The store takes a second to import: other commands do without it.
     import structlog  # noqa: PLC0415
 
+    from collector.logs import configure_logs  # noqa: PLC0415
     from collector.service import Collector, CollectorSettings  # noqa: PLC0415
 
+    configure_logs(settings.log_format)
     log = structlog.get_logger(__name__)
     access = access_of(settings)
     wanted = {name: getattr(settings, name) for name in CollectorSettings._fields if name != "access"}

@@ -83,7 +83,7 @@ class Drain:
         self._wake = threading.Condition()
         self._stopping = threading.Event()
         self._stop_at = float("inf")
-        self._trouble = self._trouble_name = ""
+        self._trouble = ""
         self._since = 0.0
         self._thread = threading.Thread(target=self._run, name="tachograph-drain", daemon=True)
 
@@ -235,24 +235,23 @@ class Drain:
     # ---- what is told
 
     def _failed(self, error: Exception) -> None:
-        """Count a failed attempt; say so where it is news."""
+        """Count a failed attempt, and say so; the log leaves out what repeats (collector.logs)."""
         name = getattr(error, "name", None) or type(error).__name__
         self._metrics.insert_failures.labels(name).inc()
         if of_the_data(error):
             return
-        if name != self._trouble_name:
-            expected = isinstance(error, ClickHouseError | CollectorError)
-            log.warning("not storing", error=first_line(error), exc_info=None if expected else error)
+        expected = isinstance(error, ClickHouseError | CollectorError)
+        log.warning("not storing", error=first_line(error), exc_info=None if expected else error)
         if not self._trouble:
             self._since = time.monotonic()
-        self._trouble_name, self._trouble = name, f"ClickHouse does not store: {first_line(error)}"
+        self._trouble = f"ClickHouse does not store: {first_line(error)}"
         self._answers.hurry()
 
     def _recovered(self) -> None:
         if self._trouble:
             waiting = self._spool.state().pending_requests
             log.info("storing again", after_s=round(time.monotonic() - self._since, 1), requests_waiting=waiting)
-        self._trouble = self._trouble_name = ""
+        self._trouble = ""
 
 
 @dataclass
