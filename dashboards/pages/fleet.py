@@ -18,9 +18,9 @@ from dashboards.words import fleet_sentence
 FILTERS = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe", "arm": "arms"}
 
 
-def since(time_range: TimeRange) -> dict[str, str]:
+def since(time_range: TimeRange) -> dict[str, str | int]:
     """The parameters of a question about a time range."""
-    return {"from_": time_range.since} if time_range.since else {}
+    return {"from_": time_range.since} if time_range.since else {"last_s": 0}
 
 
 def offered(engines: pd.DataFrame) -> dict[str, list[str]]:

@@ -8,26 +8,10 @@ from clickhouse_connect.driver.client import Client
 
 from engine_hooks.contract.names import FeedbackReason, GraphKind, Purpose
 from queries.catalogue import Query, load
-from queries.runner import asked
-from tests.fixtures.query_rows import ENGINE, MS, START_NS, believing, insert, round_of
+from tests.fixtures.asking import CELL, START, ask, moment, picked
+from tests.fixtures.query_rows import ENGINE, MS, believing, insert, round_of
 
-START = datetime(2026, 11, 1, tzinfo=UTC)
-CELL = str(START_NS // 1_000_000_000)
 ANY_LENGTH = {"minimum_decoding_s": 0}
-
-
-def ask(client: Client, name: str, **values: object) -> list[dict[str, Any]]:
-    sql, parameters = asked(name, values)
-    return list(client.query(sql, parameters=parameters).named_results())
-
-
-def moment(after_ms: float) -> datetime:
-    return (START + timedelta(milliseconds=after_ms)).replace(tzinfo=None)
-
-
-def picked(row: dict[str, Any], golden: dict[str, Any]) -> dict[str, Any]:
-    naive = {name: row[name].replace(tzinfo=None) if isinstance(row[name], datetime) else row[name] for name in golden}
-    return {name: pytest.approx(value) if isinstance(value, float) else value for name, value in naive.items()}
 
 
 def test_cells(clickhouse: Client) -> None:
@@ -310,6 +294,17 @@ def test_engines(clickhouse: Client) -> None:
     assert datetime.now(UTC) - second["last_received_at"].replace(tzinfo=UTC) < timedelta(minutes=5)
 
 
+def eventful_engine() -> list[Any]:
+    """The fooled one with something of everything: drafts, a drained round, a late host, a lost execution."""
+    drained = {"graph_queue_depth": 0, "wall_ms": 58, "batch_tokens_drafted": 12, "batch_tokens_accepted": 6}
+    return [
+        *fooled_engine(),
+        round_of(18, 330, "P128", 28, **drained),
+        round_of(20, 400, "P128", 28, **drained),
+        round_of(21, 500, "P128", 28, **drained),
+    ]
+
+
 FILTERS = {
     "host": "node-2",
     "package": "other",
@@ -325,9 +320,11 @@ def test_every_query_has_its_columns_and_every_filter_filters(clickhouse: Client
     other = ENGINE._replace(
         service_instance_id="engine-2", host_name="node-2", engine_package="other", engine_recipe="c1"
     )
-    insert(clickhouse, fooled_engine())
-    insert(clickhouse, [one._replace(cell_arm="after", cell_id="bench-2") for one in fooled_engine()], other)
-    shared = ANY_LENGTH if query.name in ("cells", "stuck_plain") else {}
+    insert(clickhouse, eventful_engine())
+    insert(clickhouse, [one._replace(cell_arm="after", cell_id="bench-2") for one in eventful_engine()], other)
+    shared = ANY_LENGTH if "minimum_decoding_s" in {parameter.name for parameter in query.parameters} else {}
+    if query.name == "slow_executions":
+        shared = {"slowest_count": 30}
     unfiltered = ask(clickhouse, query.name, **shared)
     assert list(unfiltered[0]) == [column.name for column in query.columns]
     for parameter, kept in FILTERS.items():

@@ -1,7 +1,7 @@
 -- row: The time asked for, from `since` to before `until`.
--- parameter from: DateTime64(9, 'UTC') = 1970-01-01 00:00:00 | Executions submitted at or after this instant. Left out: all of the cell where one is named, else last_s.
+-- parameter from: DateTime64(9, 'UTC') = 1970-01-01 00:00:00 | Executions submitted at or after this instant. Left out: all of the cell or arm where one is named, else last_s.
 -- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
--- parameter last_s: UInt32 = 3600 | Without `from` and `cell`: look at so many seconds up to the newest execution that the other parameters leave, by its engine's clock or its arrival, whichever is earlier; 0 is everything.
+-- parameter last_s: UInt32 = 1800 | Without `from`, `cell` and `arm`: look at so many seconds up to the newest execution that the other parameters leave, by its engine's clock or its arrival, whichever is earlier; 0 is everything.
 -- parameter service_instance_id: String = '' | One engine instance; '' is any.
 -- parameter host: String = '' | host_name; '' is any.
 -- parameter package: String = '' | engine_package; '' is any.
@@ -11,7 +11,7 @@
 SELECT CAST((
     multiIf(
         {from:DateTime64(9, 'UTC')} > toDateTime64(0, 9, 'UTC'), {from:DateTime64(9, 'UTC')},
-        {last_s:UInt32} = 0 OR {cell:String} != '', min(first_started_at),
+        {last_s:UInt32} = 0 OR {cell:String} != '' OR {arm:String} != '', min(first_started_at),
         subtractSeconds(max(least(newest_at, {to:DateTime64(9, 'UTC')})), {last_s:UInt32})
     ),
     least({to:DateTime64(9, 'UTC')}, addNanoseconds(max(last_started_at), 1))

@@ -16,6 +16,8 @@ SELECT
     executions_lost,
     plain_ns / nullIf(plain_ns + speculative_ns, 0) AS plain_fraction,
     plain_rounds / nullIf(plain_rounds + speculative_rounds, 0) AS plain_fraction_by_rounds,
+    plain_rounds,
+    speculative_rounds,
     plain_ns / 1e9 AS plain_s,
     speculative_ns / 1e9 AS speculative_s,
     toBool(g.has_speculative) AS has_speculative,
