@@ -63,6 +63,7 @@ class Execution:
         self._killed = threading.Event()
         self._connection: Connection | None = None
         self._stream: _Stream | None = None
+        self._streamed_bytes = 0
         self.format = ""
 
     def begin(self, query: Query) -> Piece | None:
@@ -76,7 +77,7 @@ class Execution:
             try:
                 _set(connection, {"implicit_select": "0", **self._limits.settings()})
                 connection.query(f"USE {_quoted(query.database, '`')}", "TSV")
-                statement = self._guard.admit(connection, query.sql, query.database)
+                statement = self._guard.admit(connection, query.sql, query.database, query.parameters.values())
                 self.format = self._output_format(statement, query)
                 streamed = statement.can_be_streamed and self.format in _STREAMED and not _is_framed(query)
                 self._settle(connection, query, streamed)
@@ -96,9 +97,16 @@ class Execution:
             if self._stream is None:
                 return None
             try:
-                return _piece(self._stream.fetch())
+                piece = _piece(self._stream.fetch())
             except (RuntimeError, ValueError) as error:
                 raise engine_failure(error) from error
+            self._count(piece)
+            return piece
+
+    def _count(self, piece: Piece | None) -> None:
+        self._streamed_bytes += len(piece.data) if piece else 0
+        if self._streamed_bytes > (limit := self._limits.streamed_bytes):
+            raise QueryError("TOO_MANY_ROWS_OR_BYTES", f"Limit for result exceeded, max bytes: {limit}")
 
     def kill(self) -> None:
         """Make the engine give it up, wherever it is."""

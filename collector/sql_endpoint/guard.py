@@ -8,7 +8,7 @@ alone does not do.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,6 +23,21 @@ _REACHING_FUNCTIONS = re.compile(
     r"file|eval|python|executable|ai[a-z]+|zookeeper\w*|logtrace|showcertificate|catboostevaluate"
 )
 _HARMLESS_TABLE_FUNCTIONS = SAFE_TABLE_FUNCTIONS | {"sqlstandardvalues"}
+
+# They show the process, not the store; one interrupts its threads, others open files. Rights do not hold there: the engine
+# gives its system tables to everybody.
+_TABLES_OF_THE_PROCESS = frozenset(
+    {
+        "stack_trace",
+        "symbols",
+        "jemalloc_profile_text",
+        "jemalloc_sampled_allocations",
+        "named_collections",
+        "certificates",
+        "schema_inference_cache",
+        "user_directories",
+    }
+)
 
 _TOKEN = re.compile(
     r"""
@@ -60,8 +75,8 @@ class Guard:
         self._sources = named - _HARMLESS_TABLE_FUNCTIONS
         self.formats = _column(connection, "SELECT name FROM system.formats WHERE is_output")
 
-    def admit(self, connection: Connection, sql: str, database: str) -> Statement:
-        """Let a statement through.
+    def admit(self, connection: Connection, sql: str, database: str, parameters: Collection[str] = ()) -> Statement:
+        """Let a statement through; `parameters` are the values that its placeholders take.
 
         Raises:
             QueryError: it is not one statement, does not parse, would change or control
@@ -72,10 +87,32 @@ class Guard:
         for name in _functions(tokens):
             if name.lower() in self._sources or _REACHING_FUNCTIONS.fullmatch(name.lower()):
                 raise QueryError("FUNCTION_NOT_ALLOWED", f"Function {name} reaches out of the store: not allowed here")
+        _check_tables(tokens, parameters, database)
         for name, value in _settings(tokens):
             check_setting(name, value, self._limits)
         selects = bool(tokens) and tokens[0].text in ("SELECT", "WITH", "(")
         return Statement(_format(tokens), selects and Token("word", "TOTALS") not in tokens)
+
+
+def _check_tables(tokens: list[Token], parameters: Collection[str], database: str) -> None:
+    """Keep to the store: no table that shows the process, by its name, a parameter's, or a pattern that may match it."""
+    names = {token.text.strip('`"') for token in tokens if token.kind in ("word", "quoted")} | {*parameters}
+    if hidden := names & _TABLES_OF_THE_PROCESS:
+        raise QueryError("ACCESS_DENIED", f"Not enough privileges: {', '.join(sorted(hidden))} is not shown here")
+    for at, token in enumerate(tokens):
+        if token.text.strip('`"') == "merge" and _is(tokens, at + 1, "(") and not _is_plain(tokens, at + 2, database):
+            raise QueryError("FUNCTION_NOT_ALLOWED", "Function merge takes a database by its name here, and not system")
+
+
+def _is_plain(tokens: list[Token], at: int, database: str) -> bool:
+    """Whether this first argument of `merge` names a database of the store, as it stands or as the present one."""
+    arguments = "".join(token.text for token in tokens[at : at + 4])
+    named = tokens[at].text.strip("'`\"").lower() if at < len(tokens) else "system"
+    if _is(tokens, at + 1, ")") or arguments.startswith("currentDatabase(),"):
+        named = database.lower()
+    elif not _is(tokens, at + 1, ",") or tokens[at].kind == "other":
+        return False
+    return named not in ("system", "information_schema")
 
 
 def _column(connection: Connection, sql: str) -> frozenset[str]:

@@ -17,6 +17,10 @@ class QueryLimits(NamedTuple):
     in a text format, because text is larger than what the engine counts."""
     result_rows: int = 1_000_000
     """The longest result in a text format that cannot be streamed."""
+    streamed_bytes: int = 4 * 1024**3
+    """The largest result in a format that is streamed."""
+    spilled_bytes: int = 4 * 1024**3
+    """What one query may put down in the engine's own temporary files."""
     queries_at_once: int = 6
     wait_s: float = 5.0
     """How long a query waits for its turn before it is refused with TOO_MANY_SIMULTANEOUS_QUERIES."""
@@ -29,7 +33,11 @@ class QueryLimits(NamedTuple):
 
     def settings(self) -> dict[str, str]:
         """The engine's settings that enforce them."""
-        return {"max_execution_time": str(self.execution_time_s), "max_memory_usage": str(self.memory_bytes)}
+        return {
+            "max_execution_time": str(self.execution_time_s),
+            "max_memory_usage": str(self.memory_bytes),
+            "max_temporary_data_on_disk_size_for_query": str(self.spilled_bytes),
+        }
 
     def settings_of_whole_result(self) -> dict[str, str]:
         """The same for a result that is held whole before it is sent."""
@@ -52,8 +60,8 @@ _CHANGEABLE = re.compile(
         | log_comment | log_queries | allow_experimental_analyzer | enable_analyzer | final | group_by_use_nulls
         | aggregate_functions_null_for_empty | cast_keep_nullable | cast_string_to_dynamic_use_inference
         | convert_query_to_cnf | count_distinct_implementation | transform_null_in | data_type_default_nullable
-        | allow_suspicious_types_in_group_by | allow_suspicious_types_in_order_by | use_query_cache
-        | use_uncompressed_cache | compile_expressions | enable_optimize_predicate_expression | read_in_order_two_level_merge_threshold
+        | allow_suspicious_types_in_group_by | allow_suspicious_types_in_order_by
+        | compile_expressions | enable_optimize_predicate_expression | read_in_order_two_level_merge_threshold
         | cancel_http_readonly_queries_on_client_close | enable_http_compression | send_progress_in_http_headers
         | http_headers_progress_interval_ms | http_write_exception_in_output_format)
     """,

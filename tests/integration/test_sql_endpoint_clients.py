@@ -237,6 +237,38 @@ def running(store: Client) -> int:
     return int(count.first_row[0])
 
 
+def test_a_streamed_result_has_an_end(store: Client, data_dir: Path) -> None:
+    limits = QueryLimits(streamed_bytes=5_000_000)
+    with serving_sql(connection_string(data_dir), str(store.database), limits=limits) as url:
+        whole = ask(url, "SELECT number FROM numbers(500000)")
+        assert len(whole.text.splitlines()) == 500_000
+        cut = ask(url, "SELECT number FROM numbers(100000000)")
+        assert "Code: 396. DB::Exception: Limit for result exceeded" in cut.text[-1000:]
+        assert len(cut.content) < 10_000_000
+
+
+def test_what_spills_to_disk_is_bounded(store: Client, data_dir: Path) -> None:
+    limits = QueryLimits(spilled_bytes=1_000_000)
+    group = "SELECT sipHash64(number) AS h, count() FROM numbers(1000000) GROUP BY h FORMAT Null"
+    with serving_sql(connection_string(data_dir), str(store.database), limits=limits) as url:
+        refused = ask(url, group, max_bytes_before_external_group_by="1000000")
+        assert "TOO_MANY_ROWS_OR_BYTES" in refused.text
+        assert ask(url, group).status_code == 200
+
+
+def test_a_question_that_does_not_arrive_is_given_up(store: Client, data_dir: Path) -> None:
+    with serving_sql(connection_string(data_dir), str(store.database), limits=QueryLimits(body_s=0.3)) as url:
+        with socket.create_connection((urlsplit(url).hostname, urlsplit(url).port)) as slow:
+            slow.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nSELECT")
+            slow.settimeout(10)
+            said = b""
+            while not said.endswith(b")\n"):
+                said += slow.recv(65536)
+        assert said.startswith(b"HTTP/1.1 503 ")
+        assert b"Code: 209. DB::Exception: " in said
+        assert ask(url, "SELECT 1").text == "1\n"
+
+
 def test_too_many_queries_wait_and_are_then_refused(impatient_url: str, store: Client) -> None:
     held = [send_raw(impatient_url, ENDLESS) for _ in range(2)]
     eventually(lambda: running(store) == 2)
@@ -254,7 +286,8 @@ def test_a_query_ends_with_its_client(impatient_url: str, store: Client, sql: st
         connection = send_raw(impatient_url, sql)
         eventually(lambda: running(store) >= 1)
         connection.close()
-    eventually(lambda: running(store) == 0)
+    # Its own limit would end it after 20 s.
+    eventually(lambda: running(store) == 0, within_s=5)
     assert ask(impatient_url, "SELECT 1").text == "1\n"
 
 

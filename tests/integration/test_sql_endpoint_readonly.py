@@ -137,6 +137,71 @@ HOSTILE = [
     "SELECT * FROM default.`http://127.0.0.1:{port}/a.csv`",
     "SELECT aiGenerate('http://127.0.0.1:{port}/')",
     "SELECT " + "(" * 20_000 + "1",
+    "SELECT " + "[" * 20_000,
+    "SELECT " + "-" * 50_000 + "1",
+    "SELECT 1 SETTINGS readonly = DEFAULT",
+    "SELECT 1 SETTINGS max_execution_time = DEFAULT",
+    "SELECT 1 SETTINGS max_memory_usage = 'inf'",
+    "SELECT 1 SETTINGS max_memory_usage = nan",
+    "SELECT 1 SETTINGS max_threads = 1000",
+    "SELECT 1 SETTINGS max_temporary_data_on_disk_size_for_query = 0",
+    "SELECT 1 SETTINGS use_query_cache = 1",
+    "SELECT 1 SETTINGS profile = 'default'",
+    "SELECT 1 SETTINGS `readonly` = 0",
+    "SELECT 1 AS x FORMAT Avro SETTINGS output_format_schema = '{forbidden}'",
+    "SELECT 1 FORMAT Template",
+    "SELECT * FROM format(CapnProto, 'x String', 'a') SETTINGS format_schema = '{secret}:X'",
+    "DESCRIBE TABLE (SELECT 1) SETTINGS readonly = 0",
+    "DESCRIBE t INTO OUTFILE '{forbidden}'",
+    "SELECT 1 UNION ALL SELECT 2 INTO OUTFILE '{forbidden}' TRUNCATE",
+    "(SELECT 1) INTO OUTFILE '{forbidden}'",
+    "SHOW PROCESSLIST INTO OUTFILE '{forbidden}'",
+    "SHOW TABLES WHERE length(file('{secret}')) > 0",
+    "SELECT 1 QUALIFY file('{secret}') = 'a'",
+    "SELECT x FROM t ORDER BY file('{secret}')",
+    "SELECT x FROM t LIMIT length(file('{secret}'))",
+    "SELECT * FROM t WHERE x IN file('{secret}')",
+    "SELECT fi\\x6ce('{secret}')",
+    "SELECT `fi\\x6ce`('{secret}')",
+    "WITH file AS f SELECT f('{secret}')",
+    "SELECT * FROM t JOIN url('http://127.0.0.1:{port}/', 'LineAsString') AS u ON 1 = 1",
+    "WITH u AS (SELECT * FROM url('http://127.0.0.1:{port}/', 'LineAsString')) SELECT * FROM u",
+    "EXPLAIN PLAN SELECT * FROM url('http://127.0.0.1:{port}/', 'LineAsString')",
+    "EXPLAIN QUERY TREE SELECT * FROM url('http://127.0.0.1:{port}/')",
+    "EXPLAIN TABLE OVERRIDE mysql('127.0.0.1:{port}', 'd', 't', 'u', 'p') PARTITION BY x",
+    "SELECT * FROM viewIfPermitted(SELECT * FROM file('{secret}', 'LineAsString') ELSE null('x String'))",
+    "SELECT * FROM remoteSecure('127.0.0.1:{port}', system.one)",
+    "SELECT * FROM urlCluster('default', 'http://127.0.0.1:{port}/')",
+    "SELECT * FROM fileCluster('default', '{secret}')",
+    "SELECT * FROM iceberg('http://127.0.0.1:{port}/x')",
+    "SELECT * FROM deltaLakeLocal('{secret}')",
+    "SELECT * FROM hdfs('hdfs://127.0.0.1:{port}/x', 'TSV', 'x String')",
+    "SELECT * FROM input('x Int64')",
+    "SELECT * FROM dictionary('x')",
+    "INSERT INTO FUNCTION url('http://127.0.0.1:{port}/', 'TSV', 'x Int8') VALUES (1)",
+    "RESTORE TABLE t FROM File('{secret}')",
+    "COPY t TO '{forbidden}'",
+    "SYSTEM RELOAD CONFIG",
+    "UPDATE t SET x = 1 WHERE 1",
+    "EXCHANGE TABLES t AND u",
+    "WATCH t",
+    "COMMIT",
+    "SELECT * FROM system.stack_trace",
+    "SELECT * FROM system.symbols",
+    "SELECT * FROM system.jemalloc_profile_text",
+    "SELECT * FROM {d:Identifier}.{t:Identifier}",
+    "SELECT * FROM system.`stack_trace`",
+    "SELECT count() FROM merge('system', 'stack')",
+    "SELECT count() FROM merge(REGEXP('s.stem'), 'stack')",
+    "SELECT count() FROM `merge`(system, 'stack')",
+    "SELECT count() FROM merge('SYSTEM', 'stack')",
+    "SELECT count() FROM merge(lower('SYSTEM'), 'stack')",
+    "SELECT count() FROM merge(concat('sys', 'tem'), 'stack')",
+    "SELECT getMacro('x')",
+    "SELECT getClientHTTPHeader('authorization')",
+    "SELECT catboostEvaluate('{secret}', 1)",
+    "SELECT logTrace('x')",
+    "SELECT showCertificate()",
     "",
     "/* nothing */",
 ]
@@ -166,6 +231,13 @@ def test_hostile_statements_are_refused_without_effect(watched: Watched, stateme
     "parameters",
     [
         {"readonly": "0"},
+        {"max_parser_depth": "100000000", "query": "SELECT " + "(" * 20_000 + "1"},
+        {"max_ast_depth": "100000000", "query": "SELECT " + "-" * 50_000 + "1"},
+        {"use_uncompressed_cache": "1"},
+        {"query": "SELECT * FROM system.{x:Identifier}", "param_x": "stack_trace"},
+        {"query": "SELECT * FROM stack_trace", "database": "system"},
+        {"query": "SELECT * FROM merge({x:String}, 'stack')", "param_x": "system"},
+        {"query": "SELECT * FROM merge('stack')", "database": "system"},
         {"max_execution_time": "0"},
         {"max_execution_time": "1000"},
         {"max_memory_usage": "1000000000000"},
@@ -206,6 +278,18 @@ def test_a_parameter_names_no_file(watched: Watched, path: str) -> None:
     assert answer.status_code == 403
     with pytest.raises(BlockingIOError):
         watched.listener.accept()
+
+
+def test_no_system_table_shows_the_environment(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TACHOGRAPH_SQL_PASSWORD", "the password in the environment")
+    names = watched.http.get("/", params={"query": "SELECT name FROM system.tables WHERE database = 'system'"}).text
+    answered = set()
+    for name in names.split():
+        answer = watched.http.get("/", params={"query": f"SELECT * FROM system.{name} LIMIT 10000"})  # noqa: S608
+        assert "the password in the environment" not in answer.text
+        answered |= {name} if answer.status_code == 200 else set()
+    assert {"tables", "columns", "settings", "functions", "processes"} <= answered
+    assert answered & {"stack_trace", "symbols", "certificates", "named_collections"} == set()
 
 
 def test_one_query_leaves_nothing_to_the_next(watched: Watched) -> None:
@@ -260,6 +344,18 @@ HARMLESS = [
     ("SELECT 'Grüße 🙂'", "Grüße 🙂\n"),
     ("CHECK GRANT SELECT ON t", "1\n"),
     ("SHOW PROCESSLIST", None),
+    ("SELECT 1 FORMAT Null", ""),
+    ("SHOW SETTINGS LIKE 'readonly'", "readonly\tUInt64\t2\n"),
+    ("SHOW INDEX FROM t", None),
+    ("SHOW FUNCTIONS LIKE 'sum'", None),
+    ("SHOW GRANTS", None),
+    ("SELECT * FROM information_schema.tables LIMIT 1", None),
+    ("EXPLAIN PIPELINE SELECT * FROM t", None),
+    ("EXPLAIN ESTIMATE SELECT * FROM t", "watched\tt\t1\t3\t1\n"),
+    ("SELECT count() FROM merge('^t$')", "3\n"),
+    ("SELECT count() FROM merge(watched, '^t$')", "3\n"),
+    ("SELECT count() FROM merge(currentDatabase(), '^t$')", "3\n"),
+    ("SELECT currentUser(), hostName(), getSetting('readonly')", None),
 ]
 
 
