@@ -57,9 +57,14 @@ class CollectorMetrics:
             "rows_requests", "Requests with derived rows answered, by table and status.", "table", "status"
         )
         self.rows_stored = self._counter("rows_stored", "Derived rows acknowledged as stored, by table.", "table")
-        self.queue_requests = self._gauge("writer_queue_requests", "Requests that wait to be stored.")
-        self.queue_bytes = self._gauge("writer_queue_bytes", "Bytes of the requests that wait to be stored.")
-        self.queue_limit_bytes = self._gauge("writer_queue_limit_bytes", "Bytes at which requests are turned away.")
+        self.storing = self._gauge("storing", "1 while executions reach ClickHouse, as /readyz tells; else 0.")
+        self.queue_requests = self._gauge("writer_queue_requests", "Requests in memory that wait to be put on disk.")
+        self.queue_bytes = self._gauge(
+            "writer_queue_bytes", "Bytes of the requests in memory that are not answered yet."
+        )
+        self.queue_limit_bytes = self._gauge(
+            "writer_queue_limit_bytes", "Bytes in memory at which requests are turned away."
+        )
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"tachograph_{name}", meaning, labels, registry=self.registry)

@@ -77,6 +77,7 @@ class Collector:
         self.settings = settings
         self.metrics = CollectorMetrics()
         self.health = Health()
+        self.metrics.storing.set_function(lambda: not self.health.troubles())
         self.otlp_grpc_port = settings.otlp_grpc_port
         """After `start`, the port that was bound; so are the other two."""
         self.otlp_http_port = settings.otlp_http_port

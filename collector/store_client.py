@@ -22,11 +22,15 @@ class StoreClient:
     Args:
         open_client: Opens a client that is used for nothing else; raises `CollectorError` or `ClickHouseError`.
         wait_s: How long a thread waits for the one before it.
+        ping_every_s: How long an answer of `trouble` holds.
     """
 
-    def __init__(self, open_client: Callable[[], Client], wait_s: float = 30.0) -> None:
+    def __init__(
+        self, open_client: Callable[[], Client], wait_s: float = 30.0, ping_every_s: float = _PING_EVERY_S
+    ) -> None:
         self._open_client = open_client
         self._wait_s = wait_s
+        self._ping_every_s = ping_every_s
         self._client: Client | None = None
         self._one_at_a_time = threading.Lock()
         self._pinged_at = float("-inf")
@@ -47,8 +51,8 @@ class StoreClient:
             self._one_at_a_time.release()
 
     def trouble(self) -> str:
-        """Why the store does not answer; empty when it does. Asked at most every two seconds, however often called."""
-        if time.monotonic() - self._pinged_at > _PING_EVERY_S:
+        """Why the store does not answer; empty when it does. Asked at most every `ping_every_s`, however often called."""
+        if time.monotonic() - self._pinged_at > self._ping_every_s:
             try:
                 with self.using() as client:
                     client.query("SELECT 1")

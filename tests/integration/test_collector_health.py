@@ -1,0 +1,140 @@
+"""What a collector tells of itself: alive and storing told apart, a ledger that adds up, metrics that Prometheus likes."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from collector.acceptance import StoreUnavailableError
+from collector.clock_offsets import ClockWatch
+from collector.health import Health
+from collector.metrics import CollectorMetrics
+from collector.own_metrics import ClockMetrics, SpoolMetrics
+from collector.spool.database import spool_file
+from collector.spool.records import SpoolLimits
+from collector.spool.spool import Spool
+from collector.store_client import StoreClient
+from collector.writer import Writer
+from tests.fixtures.contract_cases import SpanCase, request_of
+from tests.fixtures.doors import PATIENT, PROTOBUF, Doors, open_doors, serving
+
+ROOT = Path(__file__).parents[2]
+OPERATING = ROOT / "docs" / "operating.md"
+PROMTOOL = shutil.which("promtool") or shutil.which(str(ROOT / ".venv" / "bin" / "promtool"))
+FATES = ("stored_total", "deduplicated_total", "refused_total", "other_spans_total", "set_aside", "pending")
+
+
+@pytest.fixture
+def doors(clickhouse: Client) -> Iterator[Doors]:
+    with open_doors(clickhouse) as opened:
+        yield opened
+
+
+def get(doors: Doors, path: str) -> httpx.Response:
+    return httpx.get(f"http://127.0.0.1:{doors.http_port}{path}")
+
+
+def execution(number: int, **attributes: object) -> SpanCase:
+    return SpanCase(
+        "", attributes={"graph.sequence": number, **attributes}, span={"span_id": number.to_bytes(8, "big")}
+    )
+
+
+def send_some_of_everything(doors: Doors) -> None:
+    good = request_of([execution(1), execution(2)])
+    for request in (good, request_of([execution(3)])):
+        doors.over_grpc(request)
+    doors.post(good, **PROTOBUF)
+    doors.post(good, **PROTOBUF)
+    doors.post(request_of([execution(4), execution(5, **{"graph.gpu_time_ns": -1})]), **PROTOBUF)
+    doors.post(request_of([SpanCase("", span={"name": "GET /"})]), **PROTOBUF)
+
+
+def test_the_ledger_adds_up_at_each_door(doors: Doors) -> None:
+    send_some_of_everything(doors)
+    ledger = {door: {fate: doors.metric(f"ledger_{fate}", door=door) for fate in FATES} for door in ("grpc", "http")}
+    assert ledger == {
+        "grpc": dict.fromkeys(FATES, 0.0) | {"stored_total": 3.0},
+        "http": dict.fromkeys(FATES, 0.0)
+        | {"stored_total": 1.0, "deduplicated_total": 4.0, "refused_total": 1.0, "other_spans_total": 1.0},
+    }
+    for door, fates in ledger.items():
+        assert doors.metric("ledger_received_total", door=door) == sum(fates.values())
+
+
+def test_state_is_what_the_doctor_reads(doors: Doors) -> None:
+    send_some_of_everything(doors)
+    state = get(doors, "/state").json()
+    assert set(state) == {"version", "now_unix_ms", "ledger", "stored_by_day", "spool", "disk"}
+    assert sum(state["stored_by_day"].values()) == 4
+    assert state["ledger"]["grpc"]["stored"] == 3
+
+
+def test_alive_and_storing_are_told_apart(tmp_path: Path) -> None:
+    """Away, full, and well again: a supervisor must not restart what a person has to mend."""
+
+    def away() -> None:
+        raise StoreUnavailableError("ClickHouse did not answer")
+
+    with closing(Spool(spool_file(tmp_path), SpoolLimits(bytes_max=70_000, free_bytes_min=0))) as spool:
+        limits = PATIENT._replace(drain=PATIENT.drain._replace(answer_within_s=0.0), stop_s=0.0)
+        writer = Writer(spool, away, metrics := CollectorMetrics(), limits)  # type: ignore[arg-type]
+        with serving(writer, metrics) as doors:
+            assert get(doors, "/readyz").status_code == 200
+            for number in range(10):
+                doors.post(request_of([execution(number)]), **PROTOBUF)
+            answer = get(doors, "/readyz")
+            assert get(doors, "/healthz").json()["status"] == "alive"
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    told = answer.json()
+    assert told["status"] == "not storing"
+    assert told["reasons"] == {
+        "writer": "ClickHouse does not store: ClickHouse did not answer",
+        "spool": "the spool holds as many bytes as it may (TACHOGRAPH_SPOOL_BYTES_MAX)",
+    }
+
+
+def test_a_store_that_goes_away_and_comes_back_is_noticed_without_any_request(clickhouse: Client) -> None:
+    is_away = iter([True, False])
+
+    def open_client() -> Client:
+        if next(is_away):
+            raise StoreUnavailableError("ClickHouse did not answer")
+        return clickhouse
+
+    store = StoreClient(open_client, ping_every_s=0.0)
+    health = Health()
+    health.watch("clickhouse", store.trouble)
+    assert health.troubles() == {"clickhouse": "ClickHouse does not answer: ClickHouse did not answer"}
+    assert health.troubles() == {}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed: make promtool")
+def test_promtool_finds_nothing_to_say(doors: Doors, clickhouse: Client) -> None:
+    send_some_of_everything(doors)
+    doors.metrics.registry.register(ClockMetrics(ClockWatch(StoreClient(lambda: clickhouse)).offsets))
+    exposition = get(doors, "/metrics").content
+    checked = subprocess.run(
+        [str(PROMTOOL), "check", "metrics"], input=exposition, capture_output=True, timeout=60, check=False
+    )
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
+    bad = subprocess.run(
+        [str(PROMTOOL), "check", "metrics"], input=b"# TYPE a counter\na 1\n", capture_output=True, check=False
+    )
+    assert bad.returncode != 0
+
+
+def test_every_metric_stands_in_the_documentation(tmp_path: Path) -> None:
+    metrics = CollectorMetrics()
+    with closing(Spool(spool_file(tmp_path))) as spool:
+        metrics.registry.register(SpoolMetrics(spool))
+        metrics.registry.register(ClockMetrics(list))
+        told = re.findall(r"^# HELP (\S+) (.*)$", metrics.exposition().decode(), re.MULTILINE)
+    documented = re.findall(r"^\| `(tachograph_\w+)` \| (.*) \|$", OPERATING.read_text("utf-8"), re.MULTILINE)
+    assert documented == sorted(told)
