@@ -75,7 +75,10 @@ def closed_loop(
     under_model = runs(lambda: scheduler_of(cell, fit, model))
     choices = runs(lambda: RecordedChoices(fit))
     under_recorded = runs(lambda: scheduler_of(cell, fit, recorded)) if recorded else ()
-    return result_of(cell, fit, under_model, choices, under_recorded)
+    sampled = acceptance_error(cell, fit, simulated_executions(fit, scheduler_of(cell, fit, model), seed=0))
+    return result_of(
+        cell, fit, under_model=under_model, choices=choices, under_recorded=under_recorded, sampled=sampled
+    )
 
 
 def runs_of(cell: CellExecutions, seeds: int) -> int:
@@ -115,7 +118,12 @@ def warm(cell: CellExecutions, fit: Fit, model: str) -> CostModel:
 
 
 def simulated(fit: Fit, scheduler: Scheduler, seed: int) -> Simulated:
-    """One run, counted as the record is: what was submitted up to the cell's last submission."""
+    """One run, counted as the record is."""
+    return counted(simulated_executions(fit, scheduler, seed))
+
+
+def simulated_executions(fit: Fit, scheduler: Scheduler, seed: int) -> list[GraphExecution]:
+    """The executions of one run, up to the cell's last submission; those before the first decision are recorded ones."""
     executions: list[GraphExecution] = []
     engine = SimulatedEngine(
         fit.scenario,
@@ -131,7 +139,7 @@ def simulated(fit: Fit, scheduler: Scheduler, seed: int) -> Simulated:
     for _ in range(DRAIN_ROUNDS):
         engine.step()
     last_at = fit.began_at + fit.last_submitted_ns
-    return counted([*fit.head, *(one for one in executions if one.started_at <= last_at)])
+    return [*fit.head, *(one for one in executions if one.started_at <= last_at)]
 
 
 def counted(executions: Sequence[GraphExecution]) -> Simulated:
@@ -147,11 +155,13 @@ def counted(executions: Sequence[GraphExecution]) -> Simulated:
 def result_of(
     cell: CellExecutions,
     fit: Fit,
+    *,
     under_model: tuple[Simulated, ...],
     choices: tuple[Simulated, ...],
     under_recorded: tuple[Simulated, ...],
+    sampled: float,
 ) -> ClosedLoop:
-    """Put the runs together."""
+    """Put the runs together; `sampled` is how far off the fit of acceptance may be, over its mean."""
     filled = with_lost_ones(cell.executions)
     recorded = counted(filled)
     speeds = [one.tokens_per_s for one in under_model]
@@ -159,7 +169,7 @@ def result_of(
     calibration = abs(mean_tokens_per_s(choices) / recorded.tokens_per_s - 1)
     return ClosedLoop(
         mean,
-        error_percent(speeds, acceptance_error(cell, fit, under_model[0].rounds), calibration),
+        error_percent(speeds, sampled, calibration),
         statistics.fmean(one.plain_fraction for one in under_model),
         under_model,
         recorded.tokens_per_s,

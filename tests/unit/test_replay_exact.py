@@ -1,0 +1,126 @@
+"""The exact form: what was known then, what is the model's choice, and what a thin record leaves open."""
+
+import pytest
+
+from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.names import Purpose
+from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
+from engine_hooks.simulator.parameters import Rounds, Scenario, steady
+from engine_hooks.simulator.scenarios import SCENARIOS
+from queries.errors import CallError
+from queries.replay.exact import decisions_again
+from queries.replay.replaying import Form, exact_replay, replay_of
+from queries.replay.words import bars, caveats, first_difference, shares_different, swaps_of
+from tests.fixtures.query_rows import MS, believing, round_of
+from tests.fixtures.replayed_cells import cell_of, live, tail_of
+
+DELAYED = Scenario("delays", phases=steady(delay_rate_hz=0.2, delay_rounds=Rounds.ALL))
+NEAR_TIE = believing({"P128": (29, 72), "decode": (13.5, 32)})
+"""P128 by 4.7 %."""
+
+
+def measured(sequence: int, at_ms: float, graph: str, gpu_ms: float) -> GraphExecution:
+    return round_of(sequence, at_ms, graph, gpu_ms, wall_ms=gpu_ms, graph_purpose=Purpose.REFRESH)
+
+
+@pytest.mark.parametrize("model", COST_MODELS)
+@pytest.mark.parametrize("scenario", ["bursts of 5 delays every 10 s", "host 1.5x on speculative rounds until 20 s"])
+def test_its_own_model_takes_every_decision_again(model: str, scenario: str) -> None:
+    exact = exact_replay(cell_of(live(SCENARIOS[scenario], model, seed=11)), model)
+    assert (exact.agreement, exact.different, exact.decisions_cold) == (1.0, (), 0)
+    assert len(exact.ordinary) > 1000
+    assert exact.history.from_startup
+
+
+@pytest.mark.parametrize(("late_ns", "charged_ms"), [(-1, 40), (0, 29)])
+def test_an_execution_is_known_if_it_was_observed_before_the_submission(late_ns: int, charged_ms: float) -> None:
+    rounds = [
+        measured(0, 0, "P128", 29),
+        measured(1, 30, "decode", 13),
+        measured(2, 100, "P128", 51)._replace(duration_ns=100 * MS + late_ns),
+        round_of(3, 200, "P128", 29, **NEAR_TIE),
+    ]
+    (decision,) = decisions_again(rounds, cost_model_named("startup_median"), 0)
+    assert decision.candidate_estimates_ns == (charged_ms * MS, 13 * MS)
+    assert decision.replayed_graph_name == ("P128" if charged_ms == 29 else "decode")
+
+
+def test_what_was_not_measured_is_charged_as_first_recorded() -> None:
+    rounds = [
+        measured(4, 0, "decode", 13),
+        round_of(5, 50, "P128", 29, **NEAR_TIE),
+        round_of(6, 100, "P128", 31, **NEAR_TIE),
+    ]
+    exact = exact_replay(cell_of(tuple(rounds)), "startup_median")
+    assert [one.cold for one in exact.decisions] == [True, False]
+    assert [one.candidate_estimates_ns for one in exact.decisions] == [(29 * MS, 13 * MS)] * 2
+    replay = replay_of(cell_of(tuple(rounds)), "startup_median", form=Form.EXACT)
+    (said,) = caveats(replay)
+    assert "1 decisions were taken with a graph that it had not seen yet" in said
+
+
+def test_refreshes_are_no_models_choice() -> None:
+    rounds = [
+        measured(0, 0, "decode", 13),
+        measured(1, 20, "P128", 60),
+        round_of(2, 100, "P128", 60, graph_purpose=Purpose.REFRESH, **NEAR_TIE),
+        round_of(3, 200, "P128", 29, **NEAR_TIE),
+    ]
+    refresh, ordinary = exact_replay(cell_of(tuple(rounds)), "startup_median").decisions
+    assert (refresh.replayed_graph_name, refresh.differs) == ("P128", False)
+    assert (ordinary.replayed_graph_name, ordinary.differs) == ("decode", True)
+    assert ordinary.margin == pytest.approx(32 / 13 / (72 / 60) - 1)
+
+
+def test_decisions_that_do_not_say_what_they_chose_from_are_left_out_and_counted() -> None:
+    thin = {**NEAR_TIE, "scheduler_candidate_expected_tokens": ()}
+    whole = [measured(0, 0, "decode", 13), round_of(1, 50, "P128", 29, **NEAR_TIE)]
+    exact = exact_replay(cell_of((*whole, round_of(2, 100, "P128", 29, **thin))), "startup_median")
+    assert (len(exact.decisions), exact.decisions_unusable) == (1, 1)
+    with pytest.raises(CallError, match="nothing to replay"):
+        exact_replay(cell_of((round_of(2, 100, "P128", 29, **thin),)), "startup_median")
+
+
+def test_the_history_teaches_the_model_and_is_not_replayed() -> None:
+    executions = live(DELAYED, "exposed_mean", seed=5)
+    cell = tail_of(executions, after_s=12)
+    exact = exact_replay(cell, "exposed_mean")
+    assert (exact.agreement, exact.decisions_cold) == (1.0, 0)
+    assert exact.history.executions == len(cell.before)
+    assert exact.history.seconds == pytest.approx(12, abs=0.1)
+    alone = exact_replay(cell._replace(before=()), "exposed_mean")
+    assert alone.agreement is not None
+    assert alone.agreement < 0.5
+    assert alone.decisions_cold > 0
+
+
+def test_lost_executions_are_counted() -> None:
+    executions = live(DELAYED, "exposed_mean", seed=5)
+    kept = tuple(one for one in executions if one.graph_sequence % 50 or not one.graph_sequence)
+    replay = replay_of(cell_of(kept), "drained_share", form=Form.EXACT)
+    assert replay.exact
+    assert replay.exact.history.executions_lost == len(executions) - len(kept)
+    assert any("executions are missing" in said for said in caveats(replay))
+
+
+def test_a_fooled_cell_is_told_in_words() -> None:
+    replay = replay_of(cell_of(live(DELAYED, "exposed_mean", seed=4010)), "drained_share", form=Form.EXACT)
+    assert replay.exact
+    first = replay.exact.different[0]
+    said = first_difference(replay)
+    assert f"sequence {first.graph_sequence}" in said
+    assert "drained_share would have charged" in said
+    swaps = swaps_of(replay.exact)
+    assert sum(swap.decisions for swap in swaps) == len(replay.exact.different)
+    assert swaps == sorted(swaps, key=lambda swap: -swap.seconds)
+    shares = shares_different(replay, 30)
+    first_bin = next(number for number, share in enumerate(shares) if share)
+    assert first_bin == (first.started_at - replay.began_at) * 30 // (replay.ended_at - replay.began_at)
+    assert len(bars(shares)) == 30
+    assert bars([0.0, 0.01, 0.5, 1.0, None]) == " ▁▄█·"
+
+
+def test_the_same_model_says_so() -> None:
+    replay = replay_of(cell_of(live(DELAYED, "drained_share", seed=5)), "drained_share", form=Form.EXACT)
+    assert first_difference(replay) == "drained_share would have chosen every graph that was chosen."
+    assert any("100.0% of the decisions come out to the ns" in said for said in caveats(replay))
