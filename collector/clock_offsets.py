@@ -49,12 +49,15 @@ class ClockWatch:
         self._offsets: list[ClockOffset] = []
 
     def offsets(self) -> list[ClockOffset]:
-        """As of the last look; empty while the store is away."""
-        with self._lock:
-            if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
-                self._offsets = self._look()
-                self._looked_at = time.monotonic()
-            return self._offsets
+        """As of the last look; empty while the store is away. Waits for the store only in the one call that looks."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
+                    self._looked_at = time.monotonic()
+                    self._offsets = self._look()
+            finally:
+                self._lock.release()
+        return self._offsets
 
     def _look(self) -> list[ClockOffset]:
         try:

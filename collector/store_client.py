@@ -14,6 +14,7 @@ from collector.clickhouse import first_line
 from collector.errors import CollectorError
 
 _PING_EVERY_S: Final = 2.0
+_LONG_S: Final = 3.0
 
 
 class StoreClient:
@@ -33,6 +34,7 @@ class StoreClient:
         self._ping_every_s = ping_every_s
         self._client: Client | None = None
         self._one_at_a_time = threading.Lock()
+        self._pinging = threading.Lock()
         self._pinged_at = float("-inf")
         self._trouble = ""
 
@@ -51,16 +53,30 @@ class StoreClient:
             self._one_at_a_time.release()
 
     def trouble(self) -> str:
-        """Why the store does not answer; empty when it does. Asked at most every `ping_every_s`, however often called."""
-        if time.monotonic() - self._pinged_at > self._ping_every_s:
-            try:
-                with self.using() as client:
-                    client.query("SELECT 1")
-                self._trouble = ""
-            except (CollectorError, ClickHouseError) as error:
-                self._trouble = f"ClickHouse does not answer: {first_line(error)}"
-            self._pinged_at = time.monotonic()
+        """Why the store does not answer; empty when it does. Asked at most every `ping_every_s`, however often called.
+
+        Waits for the store only in the one call that asks; others are told what was found last, or that it takes long.
+        """
+        if not self._pinging.acquire(blocking=False):
+            waiting_s = time.monotonic() - self._pinged_at
+            return self._trouble or (
+                f"ClickHouse has not answered for {waiting_s:.0f} s" if waiting_s > _LONG_S else ""
+            )
+        try:
+            if time.monotonic() - self._pinged_at > self._ping_every_s:
+                self._pinged_at = time.monotonic()
+                self._trouble = self._ping()
+        finally:
+            self._pinging.release()
         return self._trouble
+
+    def _ping(self) -> str:
+        try:
+            with self.using() as client:
+                client.query("SELECT 1")
+        except (CollectorError, ClickHouseError) as error:
+            return f"ClickHouse does not answer: {first_line(error)}"
+        return ""
 
     def close(self) -> None:
         """Close the client, if one was opened. The next use opens another one."""

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import StoreUnavailableError
+from collector.clickhouse import connection_string
 from collector.clock_offsets import ClockWatch
 from collector.health import Health
 from collector.metrics import CollectorMetrics
@@ -19,9 +21,11 @@ from collector.own_metrics import ClockMetrics, SpoolMetrics
 from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
+from collector.sql_endpoint.server import serving_sql
 from collector.store_client import StoreClient
 from collector.writer import Writer
 from tests.fixtures.contract_cases import SpanCase, request_of
+from tests.fixtures.databases import SERVER_URL
 from tests.fixtures.doors import PATIENT, PROTOBUF, Doors, open_doors, serving
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +117,36 @@ def test_a_store_that_goes_away_and_comes_back_is_noticed_without_any_request(cl
     health.watch("clickhouse", store.trouble)
     assert health.troubles() == {"clickhouse": "ClickHouse does not answer: ClickHouse did not answer"}
     assert health.troubles() == {}
+
+
+def test_a_store_that_hangs_holds_up_one_who_asks_and_no_other() -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def hang() -> Client:
+        asked.set()
+        answered.wait(10)
+        raise StoreUnavailableError("it timed out")
+
+    store = StoreClient(hang)
+    first = threading.Thread(target=store.trouble)
+    first.start()
+    assert asked.wait(10)
+    assert store.trouble() == ""
+    answered.set()
+    first.join(10)
+    assert store.trouble() == "ClickHouse does not answer: it timed out"
+
+
+@pytest.mark.skipif(bool(SERVER_URL), reason="the store under test answers SQL itself")
+def test_each_query_is_timed(clickhouse: Client, data_dir: Path) -> None:
+    metrics = CollectorMetrics()
+    observe_s = metrics.query_duration.observe
+    with serving_sql(connection_string(data_dir), str(clickhouse.database), observe_s=observe_s) as url:
+        place = url.rpartition("/")[0]
+        assert httpx.post(place, content="SELECT 1").text == "1\n"
+        assert httpx.post(place, content="SELEKT").status_code == 400
+    assert metrics.registry.get_sample_value("tachograph_sql_query_duration_seconds_count") == 2
+    assert 0 < (metrics.registry.get_sample_value("tachograph_sql_query_duration_seconds_sum") or 0) < 60
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed: make promtool")

@@ -85,6 +85,14 @@ def test_strangers_have_to_be_kept_out() -> None:
     assert check_credentials(StandIn(to_strangers=200)).verdict is Verdict.FAULT
 
 
+def test_credentials_that_the_collector_asks_for_have_to_be_set_here() -> None:
+    doors = StandIn(to_us=401)
+    doors.tokens_are_set = doors.password_is_set = False
+    assert check_credentials(doors).finding == "the collector asks for credentials, and none are set here"
+    doors.to_us = 200
+    assert check_credentials(doors).verdict is Verdict.OK
+
+
 def test_every_table_that_keeps_rows_has_a_window_and_most_a_ttl() -> None:
     wanted = rules_wanted(schema_files())
     assert wanted["graph_executions"] == TableRules(10_000, "received_at", 30)
