@@ -138,4 +138,8 @@ def check_host_clocks(client: Client) -> Check:
         f"{'ahead' if one.offset_s > 0 else 'behind'} since {one.since:%Y-%m-%d %H:%M} UTC"
         for one in offsets
     )
-    return warning("clocks of hosts", told, "set their clocks by NTP: their cells lie beside those of other hosts")
+    return warning(
+        "clocks of hosts",
+        told,
+        "set their clocks by NTP: their cells lie beside those of other hosts; see tachograph query clock_skew",
+    )
