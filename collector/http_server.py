@@ -123,6 +123,12 @@ class _Connection(H11Protocol):
         self._stop_timing()
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        super().shutdown()
+        # Over TLS a close waits for the client to agree, which a client that keeps its connection does late.
+        if self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            self.transport.abort()
+
     def _time_head(self) -> None:
         """The clock runs while headers are incomplete, however slowly they come, or the rest of a body that was
         answered before its end."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
+from collector.access.access import is_loopback
 from collector.access.settings import AccessSettings, access_of
 from collector.log_format import LogFormat
 from collector.stop_signals import StopSignals
@@ -42,6 +43,8 @@ def collect(settings: CollectSettings) -> None:
     wanted = {name: getattr(settings, name) for name in CollectorSettings._fields if name != "access"}
     collector = Collector(CollectorSettings(**wanted, access=access))
     with StopSignals() as asked, collector:
+        if not access.certificate and not is_loopback(settings.listen_address):
+            log.warning("credentials travel in clear text: set TACHOGRAPH_TLS_CERTIFICATE, or put TLS in front")
         log.info("collecting", data_dir=str(settings.data_dir), **collector.urls())
         asked.wait()
         log.info("stopping")

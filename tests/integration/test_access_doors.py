@@ -180,6 +180,17 @@ def test_who_may_see_what(doors: GuardedDoors, certificates: Certificates) -> No
         assert client.options("/v1/traces", headers={"origin": "http://evil.example"}).status_code == 401
 
 
+def test_a_kept_connection_does_not_hold_up_the_end(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Over TLS a close waits for the client, and uvicorn then says that it waited in vain."""
+    access = Access(certificate=Certificate.load(certificates.certificate, certificates.key))
+    with httpx.Client(verify=_verify(certificates)) as keeping:
+        with guarded_doors(access) as doors:
+            assert keeping.get(f"{doors.http}/healthz").status_code == 200
+        assert caplog.records == []
+
+
 def test_plain_text_is_not_answered(doors: GuardedDoors) -> None:
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://localhost:{doors.http_port}/healthz")
