@@ -117,13 +117,15 @@ def split_url(url: str) -> tuple[str, str]:
     Raises:
         StoreError: not a URL of that form.
     """
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise StoreError(f"{url!r} is no ClickHouse URL: give http(s)://user:password@host:port/database")
+        scheme, mark, rest = url.rpartition("://")
+        shown = f"{scheme}{mark}{rest.rpartition('@')[2]}"
+        raise StoreError(f"{shown!r} is no ClickHouse URL: give http(s)://user:password@host:port/database")
     return urlunsplit(parts._replace(path="")), parts.path.strip("/") or DATABASE
 
 

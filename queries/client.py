@@ -90,7 +90,8 @@ def trusted(place: SplitResult, url: str) -> str | None:
 
 def shown(url: str) -> str:
     """A URL without its password."""
-    return url if "@" not in url else f"{url.split('://', maxsplit=1)[0]}://{url.rsplit('@', 1)[1]}"
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme if mark else ''}{mark}{(rest if mark else url).rpartition('@')[2]}"
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from collector.access.certificate import Certificate, trusting
 from collector.access.presenting import sending_variables, with_credentials
 from collector.access.secret import AccessError, given_secrets, secrets_in
 from collector.access.settings import access_of
+from collector.clickhouse import StoreError, split_url
 from collector.receivers.answers import RequestTooLargeError
 from collector.receivers.span_count import check_spans
 from queries.client import parsed, shown, trusted
@@ -246,6 +247,14 @@ def test_a_clickhouse_url_names_whom_to_trust(tmp_path: Path) -> None:
         with pytest.raises(CallError) as refused:
             trusted(parsed(url), url)
         assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["htp://u:s3cret@h/d", "u:s3cret@h", "http://u:s3cret@h:99999/d", "http://u:s3cret@[::1/d", "http://u:s3cret@/d"])  # fmt: skip
+def test_a_url_that_is_none_is_told_without_its_password(url: str) -> None:
+    for wrong, read in ((CallError, parsed), (StoreError, split_url)):
+        with pytest.raises(wrong) as refused:
+            read(url)
+        assert "s3cret" not in str(refused.value)
 
 
 def request_of_spans(*counts: int) -> bytes:
