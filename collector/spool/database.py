@@ -1,6 +1,7 @@
 """The file under the spool: SQLite in WAL mode, held by one collector, read by whoever wants."""
 
 import fcntl
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +13,10 @@ from collector.errors import CollectorError
 
 _PAGE_BYTES: Final = 16384
 """Requests are some hundred kilobytes: larger pages make shorter chains (170 MB/s against 115 with 4 KiB)."""
-_CHECKPOINT_PAGES: Final = 2048
-"""The log is carried into the file each 32 MiB."""
+_CHECKPOINT_PAGES: Final = 1024
+"""The log is carried into the file each 16 MiB."""
 _BUSY_S: Final = 10.0
 """How long one process waits for another's transaction (`tachograph spool retry` beside a collector)."""
-_SCRAPS: Final = ("-wal", "-shm")
 
 
 class SpoolError(CollectorError):
@@ -66,6 +66,8 @@ def open_for_writing(file: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        # Some builds of SQLite overwrite what is deleted, so that letting go of requests needs as much disk as they do.
+        connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         connection.executescript(files("collector").joinpath("spool/tables.sql").read_text("utf-8"))
         return connection
@@ -115,11 +117,19 @@ def is_full(error: BaseException) -> bool:
 
 def bytes_on_disk(file: Path) -> int:
     """What the spool takes on disk, its log included."""
-    return sum(path.stat().st_size for path in (file, *_beside(file)) if path.exists())
+    return file.stat().st_size + log_bytes(file)
 
 
-def _beside(file: Path) -> list[Path]:
-    return [file.with_name(file.name + scrap) for scrap in _SCRAPS]
+def log_bytes(file: Path) -> int:
+    """What its log takes; as much may have to be carried into the file yet."""
+    log = file.with_name(f"{file.name}-wal")
+    return log.stat().st_size if log.exists() else 0
+
+
+def free_bytes(file: Path) -> int:
+    """What the disk has free for us."""
+    disk = os.statvfs(file.parent)
+    return disk.f_bavail * disk.f_frsize
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """The spool: accepted requests on disk, in order, until they are stored; and the memory of those that were."""
 
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from collector.acceptance import Outcome, ReceivedRequest
-from collector.spool.database import bytes_on_disk, hold, open_for_writing, transaction
+from collector.spool.database import (
+    DiskFullError,
+    bytes_on_disk,
+    free_bytes,
+    hold,
+    log_bytes,
+    open_for_writing,
+    transaction,
+)
 from collector.spool.ledger import Entries, read_ledger, read_stored_by_day
 from collector.spool.records import Batch, Kept, Ledger, SpoolLimits, SpoolState, token_of
 
@@ -23,6 +30,8 @@ _FORGOTTEN_AT_ONCE: Final = 10_000
 _TAKEN_BACK_AT_ONCE: Final = 4
 """At most 64 MiB, as large as requests may be."""
 _VACUUMED_PAGES: Final = 16_384
+_RESERVED_BYTES: Final = 1024 * 1024
+"""Room on disk that no request is put into, so that stored ones can be let go of."""
 _SLACK_BYTES: Final = 8 * 1024 * 1024
 """Free space that an empty spool's file keeps, so that a steady flow does not make it grow and shrink all the time."""
 
@@ -66,24 +75,31 @@ class Spool:
     # ---- bounds
 
     def no_room_for(self, size: int) -> str:
-        """Why a request of so many bytes is turned away: `spool_bytes`, `disk_free`, or '' where there is room."""
+        """Why a request of so many bytes is turned away: `spool_bytes`, `disk_free`, `disk_full`; '' where there is room."""
         state, limits = self._state, self.limits
         kept = state.pending_bytes + state.set_aside_bytes
         if limits.bytes_max and kept + size > limits.bytes_max:
             return "spool_bytes"
-        if limits.free_bytes_min:
-            disk = os.statvfs(self.file.parent)
-            if disk.f_bavail * disk.f_frsize - size < limits.free_bytes_min:
-                return "disk_free"
-        return ""
+        free = free_bytes(self.file)
+        if limits.free_bytes_min and free - size < limits.free_bytes_min:
+            return "disk_free"
+        return "disk_full" if free < self._taken_by(size) else ""
+
+    def _taken_by(self, size: int) -> int:
+        """What the disk must have for so many bytes to come in, and for what is stored to be let go of afterwards:
+        they are written to the log, and with all of it to the file."""
+        return 2 * size + log_bytes(self.file) + _RESERVED_BYTES
 
     # ---- what comes in
 
     def append(self, arrivals: Iterable[ReceivedRequest]) -> list[Outcome | Kept]:
         """Put requests on disk, and say of each whether it is new, waits already, or what became of it before."""
         entries = Entries()
+        arriving = list(arrivals)
         with self._changing():
-            taken = [self._append(arrival, entries) for arrival in arrivals]
+            if free_bytes(self.file) < self._taken_by(_size_of(arriving)):
+                raise DiskFullError(f"the disk of {self.file.parent} is full")
+            taken = [self._append(arrival, entries) for arrival in arriving]
             entries.write(self._connection)
         return taken
 

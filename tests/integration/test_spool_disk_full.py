@@ -1,0 +1,131 @@
+"""A disk that is full: refusals, no crash, no corrupt spool, and full recovery. On a small file system of its own."""
+
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from collector.acceptance import Outcome, QueueFullError
+from collector.decoding.wire import request_id_of
+from collector.spool.database import spool_file
+from collector.writer import WriterLimits
+from tests.fixtures.contract_cases import SpanCase, request_of
+from tests.fixtures.fake_store import QUICK, FakeStore, Written, closed_spool, request, writing
+from tests.fixtures.senders import eventually
+
+DISK_BYTES = 32 * 1024 * 1024
+LIMITS = WriterLimits(drain=QUICK._replace(answer_within_s=0.0))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A tmpfs of 32 MiB, for as long as the test lasts."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def large(number: int) -> bytes:
+    """A request of 400 kB."""
+    return request_of([SpanCase(str(number), attributes={"graph.sequence": number, "cell.id": "x" * 400_000})])
+
+
+def fill(written: Written, first: int) -> list[bytes]:
+    """Send until the disk is full; what was acknowledged."""
+    taken: list[bytes] = []
+
+    def send() -> None:
+        for number in range(first, first + 1_000):
+            body = large(number)
+            assert written.writer.accept(body, "http").result(30).stored == 1
+            taken.append(body)
+
+    with pytest.raises(QueueFullError, match="the disk of the spool is full") as full:
+        send()
+    assert full.value.retry_after_s > 0
+    assert len(taken) > 10
+    return taken
+
+
+def retried(written: Written, body: bytes) -> bytes:
+    """Send until there is room, as senders do."""
+
+    def taken() -> bool:
+        try:
+            return written.writer.accept(body, "http").result(30) == Outcome(1)
+        except QueueFullError:
+            return False
+
+    eventually(taken)
+    return body
+
+
+def fill_by_another(file: Path) -> None:
+    with file.open("wb", buffering=0) as opened, pytest.raises(OSError, match="No space"):
+        opened.writelines(bytes(4096) for _ in range(DISK_BYTES))
+
+
+def sound(data_dir: Path) -> bool:
+    with closing(sqlite3.connect(spool_file(data_dir))) as beside:
+        return bool(beside.execute("PRAGMA integrity_check").fetchone() == ("ok",))
+
+
+def test_full_then_drained_then_full_again(small_disk: Path) -> None:
+    store = FakeStore()
+    taken: list[bytes] = []
+    with writing(store, small_disk, LIMITS) as written:
+        for turn in range(2):
+            store.gate.clear()
+            taken += fill(written, 10_000 * turn)
+            refused = written.metric("requests_turned_away_total", reason="disk_full")
+            assert refused > turn
+            assert sound(small_disk)
+            store.gate.set()
+            eventually(lambda: not written.spool.state().pending_requests)
+            taken.append(retried(written, request(turn)))
+        eventually(lambda: not written.spool.state().pending_requests)
+        assert written.spool.ledger()["http"].adds_up
+    assert store.stored == [request_id_of(body) for body in taken]
+
+
+def test_full_stopped_and_opened_again(small_disk: Path) -> None:
+    store = FakeStore()
+    store.gate.clear()
+    with writing(store, small_disk, LIMITS) as written:
+        taken = fill(written, 0)
+        store.gate.set()
+        written.writer.stop()
+    with closing(closed_spool(small_disk)) as spool:
+        assert spool.ledger()["http"].received == len(taken)
+    assert sound(small_disk)
+
+
+def test_filled_by_another_it_keeps_what_it_has_and_goes_on_when_there_is_room(small_disk: Path) -> None:
+    store = FakeStore()
+    store.gate.clear()
+    with writing(store, small_disk, LIMITS) as written:
+        taken = [large(number) for number in range(10)]
+        for body in taken:
+            written.writer.accept(body, "http").result(30)
+        hog = small_disk / "hog"
+        fill_by_another(hog)
+        with pytest.raises(QueueFullError):
+            written.writer.accept(large(99), "http").result(30)
+        store.gate.set()
+        eventually(lambda: "the disk" in written.writer.trouble())
+        hog.unlink()
+        eventually(lambda: not written.spool.state().pending_requests)
+        retried(written, large(99))
+    assert store.stored == [request_id_of(body) for body in (*taken, large(99))]
+    assert sound(small_disk)
