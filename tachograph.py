@@ -42,7 +42,10 @@ try:
     from engine_hooks.commands.simulate.scenarios import scenarios
     from engine_hooks.errors import EngineHooksError
     from queries.client import shown
+    from queries.commands.changes import changes
     from queries.commands.compare import compare
+    from queries.commands.mcp import mcp
+    from queries.commands.postmortem import postmortem
     from queries.commands.query import query
     from queries.commands.replay import replay
     from queries.errors import QueriesError
@@ -347,7 +350,10 @@ def application() -> typer.Typer:
     app.command()(takes_settings(dashboard))
     app.command()(takes_settings(query))
     app.command()(takes_settings(replay))
+    app.command()(takes_settings(postmortem))
     app.command()(takes_settings(compare))
+    app.command()(takes_settings(mcp))
+    app.command()(takes_settings(changes))
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)
     app.add_typer(simulations())

@@ -53,13 +53,13 @@ def change_points(series: Sequence[float], shift_min_percent: float = SHIFT_MIN_
     Slow drift is no change of level, neither are lone outliers.
 
     Args:
-        series: Values of at least 0; below 1 % of their median they count as that.
+        series: Values of at least 0; below 1 % of the median of those above 0 they count as that.
         shift_min_percent: Smaller changes are not told.
     """
     values = np.asarray(series, dtype=np.float64)
-    if len(values) < 2 * POINTS_MIN:
+    if len(values) < 2 * POINTS_MIN or not values.any():
         return []
-    logs = np.log(np.maximum(values, LOWEST_TO_MEDIAN * float(np.median(values)) or 1.0))
+    logs = np.log(np.maximum(values, LOWEST_TO_MEDIAN * float(np.median(values[values > 0]))))
     ends = candidates(logs)
     while True:
         found = [measured(logs, index, *sides(index, ends, len(logs))) for index in ends]

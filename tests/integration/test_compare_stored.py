@@ -1,0 +1,138 @@
+"""`tachograph compare` and `tachograph changes` over stored executions."""
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from engine_hooks.contract.execution import GraphExecution
+from queries.commands.changes import changes
+from queries.commands.compare import VerdictName, compare
+from queries.compare.errors import FailOnError, NothingToCompareError
+from queries.compare.stored import compare_stored
+from tests.fixtures.query_rows import ENGINE, insert, round_of
+
+ROUNDS = 10
+ROUND_MS = 3000.0
+"""A round every three seconds: ten rounds are a cell of 30 s."""
+
+
+class Settings(NamedTuple):
+    clickhouse_url: str
+
+
+def cell(place: int, arm: str, rejected: int = 0, wall_ms: float = ROUND_MS) -> Iterator[GraphExecution]:
+    """One cell of P128 rounds back to back; in the last `rejected` of them every draft was rejected."""
+    for number in range(ROUNDS):
+        sequence = place * ROUNDS + number
+        yield round_of(
+            sequence,
+            place * 31_000 + number * wall_ms,
+            "P128",
+            wall_ms,
+            batch_tokens_emitted=4 if number >= ROUNDS - rejected else 10 + place % 3,
+            cell_id=f"cell-{place}",
+            cell_arm=arm,
+            cell_position=place,
+        )
+
+
+@pytest.fixture
+def mirrored(clickhouse: Client, clickhouse_url: str) -> str:
+    """Eight pairs; in two rounds of each `after` cell every draft was rejected, on one host."""
+    executions = []
+    for place in range(16):
+        arm = ("before", "after", "after", "before")[place % 4]
+        executions += cell(place, arm, rejected=2 if arm == "after" else 0)
+    insert(clickhouse, executions)
+    return clickhouse_url
+
+
+def test_full_rejections_count(mirrored: str) -> None:
+    # Without those rounds both arms emit the same number of tokens a round.
+    comparison = compare_stored(mirrored, by=("host",))
+    (row,) = comparison.rows
+    assert (row.labels, row.shift.pairs, row.verdict) == (("node-1",), 8, "worse")
+    assert row.shift.hodges_lehmann == pytest.approx(-13, abs=4)
+    assert comparison.left_out == ()
+
+
+def test_every_form(mirrored: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "180")
+    compare(Settings(mirrored))
+    assert "worse" in capsys.readouterr().out
+    compare(Settings(mirrored), format="markdown")
+    assert capsys.readouterr().out.splitlines()[2].startswith("| node-1 | main | 4 -> 3 (0 -> 0) | 8 | -")
+    compare(Settings(mirrored), format="json", by="host,concurrency")
+    told = json.loads(capsys.readouterr().out)
+    assert (told["overall"]["verdict"], told["groups"][0]["host"], told["groups"][0]["pairs"]) == ("worse", "node-1", 8)
+
+
+def test_exit_codes(mirrored: str) -> None:
+    compare(Settings(mirrored), fail_on=[VerdictName.BETTER])
+    with pytest.raises(FailOnError, match="after against before: node-1 main is worse") as failed:
+        compare(Settings(mirrored), fail_on=[VerdictName.WORSE])
+    assert failed.value.exit_code == 6
+    with pytest.raises(NothingToCompareError, match="no cells of arm 'before'") as empty:
+        compare(Settings(mirrored), from_="2030-01-01")
+    assert empty.value.exit_code == 5
+
+
+def test_an_aborted_cell_is_named(mirrored: str, clickhouse: Client) -> None:
+    insert(clickhouse, list(cell(16, "before"))[:3])
+    comparison = compare_stored(mirrored, by=("host",))
+    assert [(out.cell.cell, out.reason) for out in comparison.left_out] == [("cell-16", "cut off after 9.0 s")]
+    assert comparison.overall.shift.pairs == 8
+
+
+def history(first: int, gpu_ms: float) -> list[GraphExecution]:
+    """Twenty minutes, one P128 round every 5 s; one cell is bad."""
+    return [
+        round_of(n, n * 5000, "P128", (90 if n // 6 == 7 else gpu_ms) + 0.01 * (n % 7))
+        for n in range(first, first + 240)
+    ]
+
+
+def test_a_change_with_what_else_changed(
+    clickhouse: Client, clickhouse_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    old, new = (ENGINE._replace(engine_package=name) for name in ("main-9a44b2", "main-9a44c0"))
+    insert(clickhouse, history(0, 28.0), old)
+    insert(clickhouse, history(240, 29.5), new)
+    changes(Settings(clickhouse_url), format="json")
+    (change,) = json.loads(capsys.readouterr().out)["changes"]
+    assert (change["host"], change["graph"], change["at"][:19]) == ("node-1", "P128", "2026-11-01T00:20:00")
+    assert change["shift_percent"] == pytest.approx(5.36, abs=0.05)
+    assert change["differences"] == [{"label": "engine_package", "before": "main-9a44b2", "after": "main-9a44c0"}]
+    changes(Settings(clickhouse_url))
+    text = capsys.readouterr().out
+    assert "engine_package main-9a44b2 -> main-9a44c0" in text
+    assert "2026-11-01 00:20:00" in text
+
+
+def test_the_engines_own_idleness_is_no_change(
+    clickhouse: Client, clickhouse_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # From the second half on, 1,456.7 ms without work lie between two requests.
+    idle = [
+        one._replace(
+            started_at=one.started_at + max(0, number - 240) * 1_456_700_000,
+            graph_after_idle=number >= 240,
+            graph_queue_depth=0,
+        )
+        for number, one in enumerate([*history(0, 28.0), *history(240, 28.0)])
+    ]
+    insert(clickhouse, idle)
+    for metric in ("gpu_time", "tokens_per_s", "handoff"):
+        changes(Settings(clickhouse_url), metric=metric, format="json")  # type: ignore[arg-type]
+        answer = capsys.readouterr()
+        assert json.loads(answer.out)["changes"] == []
+        assert f"no change of {metric} in" in answer.err
+
+
+def test_no_executions_are_no_change(clickhouse_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    changes(Settings(clickhouse_url))
+    assert capsys.readouterr().err == "no change of gpu_time in 0 series, 0 points in all\n"
