@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from collector.access.access import Access, Count, count_nothing
 from collector.sql_endpoint.admission import NotAdmittedError, admit
 from collector.sql_endpoint.answer import Body, Progress, StalledError, late_failure
+from collector.sql_endpoint.compression import BLOCKS
 from collector.sql_endpoint.execution import Execution
 from collector.sql_endpoint.failures import QueryError
 from collector.sql_endpoint.guard import Guard
@@ -179,7 +180,7 @@ class SqlEndpoint:
             "X-ClickHouse-Summary": progress.summary(),
             "X-ClickHouse-Exception-Tag": tag,
             "Content-Type": _CONTENT_TYPES.get(execution.format, "text/plain; charset=UTF-8"),
-            **({"Content-Encoding": asked.encoding} if asked.encoding else {}),
+            **({"Content-Encoding": asked.encoding} if asked.encoding not in (None, BLOCKS) else {}),
         }
         body = Body(send, asked.encoding, self._in_thread, self.limits.send_s)
         await body.start(headers)

@@ -1,11 +1,15 @@
-"""The content encodings of ClickHouse's HTTP protocol that clients use: gzip, deflate, lz4 (frames), zstd."""
+"""The content encodings of ClickHouse's HTTP protocol that clients use: gzip, deflate, lz4 (frames), zstd; and the
+blocks of its own making that `compress=1` asks for, as ClickHouse's JDBC driver does unless told otherwise."""
 
+import struct
 import sys
 import zlib
 from collections.abc import Callable
 from typing import Protocol
 
+import lz4.block
 import lz4.frame
+from clickhouse_cityhash.cityhash import CityHash128
 
 from collector.sql_endpoint.failures import QueryError
 
@@ -16,6 +20,12 @@ else:
 
 # ClickHouse's default, http_zlib_compression_level.
 _ZLIB_LEVEL = 3
+
+BLOCKS = "blocks"
+"""What `compressor` knows ClickHouse's own blocks by."""
+_BLOCK_BYTES = 1024**2
+_LZ4_METHOD = 0x82
+_BLOCK_HEAD_BYTES = 9
 
 
 class Compressor(Protocol):
@@ -51,6 +61,26 @@ class _Lz4Compressor:
         return head + bytes(self._frame.flush())
 
 
+class _BlockCompressor:
+    """ClickHouse's own: blocks of lz4, each under a checksum. They are no content encoding, and no header names them.
+
+    Source: https://clickhouse.com/docs/en/native-protocol/compression/
+    """
+
+    def compress(self, data: bytes, /) -> bytes:
+        return b"".join(_block(data[at : at + _BLOCK_BYTES]) for at in range(0, len(data), _BLOCK_BYTES))
+
+    def flush(self) -> bytes:
+        return b""
+
+
+def _block(data: bytes) -> bytes:
+    packed = lz4.block.compress(data, store_size=False)
+    block = struct.pack("<BII", _LZ4_METHOD, _BLOCK_HEAD_BYTES + len(packed), len(data)) + packed
+    checksum: int = CityHash128(block)
+    return struct.pack("<QQ", checksum >> 64, checksum & (1 << 64) - 1) + block
+
+
 _COMPRESSORS: dict[str, Callable[[], Compressor]] = {
     "gzip": lambda: zlib.compressobj(_ZLIB_LEVEL, wbits=31),
     "deflate": lambda: zlib.compressobj(_ZLIB_LEVEL),
@@ -72,8 +102,8 @@ def accepted_encoding(accept_encoding: str) -> str | None:
 
 
 def compressor(encoding: str) -> Compressor:
-    """A compressor for an encoding that `accepted_encoding` returned."""
-    return _COMPRESSORS[encoding]()
+    """A compressor for an encoding that `accepted_encoding` returned, or for `BLOCKS`."""
+    return _BlockCompressor() if encoding == BLOCKS else _COMPRESSORS[encoding]()
 
 
 def decompressed(body: bytes, encoding: str, bytes_max: int) -> bytes:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from starlette.requests import ClientDisconnect, Request
 
-from collector.sql_endpoint.compression import accepted_encoding, decompressed
+from collector.sql_endpoint.compression import BLOCKS, accepted_encoding, decompressed
 from collector.sql_endpoint.execution import Query
 from collector.sql_endpoint.failures import QueryError
 from collector.sql_endpoint.limits import QueryLimits, check_setting
@@ -47,7 +47,7 @@ class QueryRequest(NamedTuple):
     query: Query
     query_id: str
     encoding: str | None
-    """The Content-Encoding of the answer."""
+    """The Content-Encoding of the answer, or `BLOCKS`."""
     wait_end_of_query: bool
     """Rather answer late than begin an answer that may fail on the way."""
 
@@ -83,13 +83,20 @@ async def read_request(request: Request, database: str, limits: QueryLimits) -> 
         settings=settings,
         default_format=fields.get("default_format") or request.headers.get("x-clickhouse-format") or "TabSeparated",
     )
-    compressed = settings.get("enable_http_compression", "1") not in ("0", "false")
     return QueryRequest(
         query=query,
         query_id=_query_id(fields),
-        encoding=accepted_encoding(request.headers.get("accept-encoding", "")) if compressed else None,
+        encoding=_encoding(request, fields),
         wait_end_of_query=fields.get("wait_end_of_query", "0") not in ("0", "false"),
     )
+
+
+def _encoding(request: Request, fields: Mapping[str, str]) -> str | None:
+    if fields.get("compress", "0") not in ("0", "false"):
+        return BLOCKS
+    if fields.get("enable_http_compression", "1") in ("0", "false"):
+        return None
+    return accepted_encoding(request.headers.get("accept-encoding", ""))
 
 
 def _is_setting(name: str) -> bool:
@@ -149,8 +156,7 @@ def _query_id(fields: Mapping[str, str]) -> str:
 
 
 def _check_protocol(fields: Mapping[str, str]) -> None:
-    for name in ("compress", "decompress"):
-        if fields.get(name, "0") != "0":
-            raise QueryError("NOT_IMPLEMENTED", f"{name}=1 is not supported: use Accept-Encoding and Content-Encoding")
+    if fields.get("decompress", "0") != "0":
+        raise QueryError("NOT_IMPLEMENTED", "decompress=1 is not supported: use Content-Encoding")
     if fields.get("session_check", "0") != "0":
         raise QueryError("SESSION_NOT_FOUND", "Session not found: sessions hold nothing at a read-only endpoint")

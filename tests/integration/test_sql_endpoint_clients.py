@@ -5,6 +5,7 @@ import http.client
 import json
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import threading
@@ -15,9 +16,11 @@ from urllib.parse import urlsplit
 
 import clickhouse_connect
 import httpx
+import lz4.block
 import lz4.frame
 import pytest
 from backports import zstd
+from clickhouse_cityhash.cityhash import CityHash128
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError, StreamFailureError
 
@@ -151,6 +154,30 @@ def test_answers_are_compressed_as_asked(url: str, compress: bool | str) -> None
 def test_questions_may_be_compressed(url: str, encoding: str, compressed: Callable[[bytes], bytes]) -> None:
     answer = httpx.post(root(url), content=compressed(b"SELECT 5"), headers={"Content-Encoding": encoding})
     assert answer.text == "5\n"
+
+
+def blocks_of(body: bytes) -> bytes:
+    """ClickHouse's own blocks, unpacked and checked."""
+    plain = b""
+    while body:
+        low, high, method, packed, size = struct.unpack_from("<QQBII", body)
+        assert CityHash128(body[16 : 16 + packed]) == low << 64 | high
+        assert method == 0x82
+        plain += lz4.block.decompress(body[25 : 16 + packed], uncompressed_size=size)
+        body = body[16 + packed :]
+    return plain
+
+
+def test_clickhouses_own_blocks(url: str) -> None:
+    """What its JDBC driver asks for unless told otherwise."""
+    headers = {"X-ClickHouse-Format": "RowBinaryWithNamesAndTypes", "Accept-Encoding": "gzip"}
+    answer = httpx.post(root(url), content="SELECT 'é' AS a", params={"compress": "1"}, headers=headers)
+    assert "content-encoding" not in answer.headers
+    assert blocks_of(answer.content) == b"\x01\x01a\x06String\x02\xc3\xa9"
+    long = ask(url, "SELECT number FROM numbers(500000)", compress="1")
+    assert blocks_of(long.content) == "".join(f"{n}\n" for n in range(500_000)).encode()
+    failed = ask(url, "SELECT nothing", compress="1")
+    assert failed.text.startswith("Code: 47. DB::Exception: ")
 
 
 def test_curl_labels_a_statement_a_form(url: str) -> None:

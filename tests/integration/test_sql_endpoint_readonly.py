@@ -254,7 +254,7 @@ def test_hostile_statements_are_refused_without_effect(watched: Watched, stateme
         {"database": "no_such"},
         {"database": "`x`; DROP TABLE t"},
         {"session_id": "s", "session_check": "1"},
-        {"compress": "1"},
+        {"decompress": "1"},
         {"default_format": "DataFrame"},
         {"query_id": "a\r\nX-Injected: 1"},
         {"param_x": "1", "query": "SELECT {x:Identifier} FROM {y:Identifier}"},
