@@ -48,6 +48,7 @@ def acceptance_collapse_of(timeline: Timeline, stretches: list[Stretch], witness
             witness.that(
                 f"Of drafts whose predecessors were accepted, {100 * before.acceptance:.0f} % were accepted before "
                 f"execution {int(timeline.sequence[row])}, {100 * after.acceptance:.0f} % from then on.",
+                "acceptance",
                 "executions",
                 sequences=(int(timeline.sequence[row]),),
                 acceptance_before=(before.acceptance, "fraction"),
@@ -78,8 +79,8 @@ def feedback_bound_of(timeline: Timeline, witness: Witness) -> Finding | None:
             witness.that(
                 f"{int(bound.sum())} of {int(rounds.sum())} ordinary decoding rounds needed completion feedback; "
                 f"the device idled {idle_ns / 1e9:.2f} s for it.",
-                "executions",
-                "graph_costs",
+                "handoffs",
+                "gpu_idle",
                 rounds=(float(bound.sum()), "rounds"),
                 idle_gap_ns=(idle_ns, "ns"),
             ),
@@ -106,9 +107,9 @@ def idle_of(timeline: Timeline, witness: Witness) -> Finding | None:
         0.99 if all(timeline.executions[row].graph_after_idle for row in rows.tolist()) else 0.85,
         (
             witness.that(
-                f"The engine had no work for {total / 1e6:.1f} ms before {len(rows)} executions. "
+                f"The engine had no work for {total / 1e6:.1f} ms before {len(rows)} of its executions. "
                 "That is no time of a step and no idleness of a busy device.",
-                "executions",
+                "gpu_idle",
                 sequences=timeline.sequence[rows].tolist(),
                 idle_ns=(total, "ns"),
             ),
@@ -136,7 +137,7 @@ def executions_lost_of(timeline: Timeline, witness: Witness) -> Finding | None:
         (
             witness.that(
                 f"{lost} of {lost + len(sequence)} executions were never recorded.",
-                "cells",
+                "sequence_gaps",
                 sequences=(sequence[holes] + 1).tolist(),
                 executions_lost=(lost, "executions"),
             ),
@@ -165,7 +166,7 @@ def clock_ahead_of(record: CellRecord, timeline: Timeline, witness: Witness) -> 
         confidence,
         (
             witness.that(
-                f"Executions ended {ahead_ns / 1e9:.1f} s after {than}.", "cells", clock_ahead_ns=(ahead_ns, "ns")
+                f"Executions ended {ahead_ns / 1e9:.1f} s after {than}.", "clock_skew", clock_ahead_ns=(ahead_ns, "ns")
             ),
         ),
     )

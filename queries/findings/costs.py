@@ -36,6 +36,8 @@ class Costs:
     """Idle time for completion feedback, where most rounds need it."""
     late_ratio: Floats
     """Host time over GPU time where the host is systematically late; else 0."""
+    slow: Floats
+    """By execution of the timeline: how long a slow host usually takes for it, in ns; 0 where the host is not slow."""
     stumble: Ints
     """By execution of the timeline: idle time before it that neither a slow host nor a handoff explains, in ns."""
 
@@ -51,17 +53,20 @@ def costs_of(timeline: Timeline) -> Costs:
     ratio = late_ratios(timeline, gpu)
     late = np.where(ratio > 0, (ratio - 1) * gpu, 0)
     handoff = np.repeat(_handoffs(timeline, len(gpu))[:, None], gpu.shape[1], axis=1)
-    stumble = _stumbles(timeline, ratio, handoff[:, 0])
-    return Costs(gpu, np.where(handoff > 0, 0, late), handoff, ratio, stumble)
+    slow = _slow_times(timeline, ratio)
+    stumble = _stumbles(timeline, slow, handoff[:, 0])
+    return Costs(gpu, np.where(handoff > 0, 0, late), handoff, ratio, slow, stumble)
 
 
-def _stumbles(timeline: Timeline, ratio: Floats, handoff: Floats) -> Ints:
-    bins = np.clip(timeline.bins, 0, len(ratio) - 1)
-    # A host may become slow in the middle of a bin.
-    around = [np.clip(bins + step, 0, len(ratio) - 1) for step in (-1, 0, 1)]
-    slow = np.max([ratio[near, timeline.graph] for near in around], axis=0) * timeline.gpu
+def _slow_times(timeline: Timeline, ratio: Floats) -> Floats:
+    """A host may become slow in the middle of a bin: those beside it count too."""
+    around = [np.clip(timeline.bins + step, 0, len(ratio) - 1) for step in (-1, 0, 1)]
+    return np.asarray(np.max([ratio[bins, timeline.graph] for bins in around], axis=0) * timeline.gpu)
+
+
+def _stumbles(timeline: Timeline, slow: Floats, handoff: Floats) -> Ints:
+    usual = handoff[np.clip(timeline.bins, 0, len(handoff) - 1)]
     beyond_slow = np.maximum(timeline.host - SLOW_SCATTER * slow, 0)
-    usual = handoff[bins]
     stumble = np.where(slow > 0, np.minimum(timeline.gap, beyond_slow), timeline.gap - usual)
     return np.maximum(stumble, 0).astype(np.int64)
 

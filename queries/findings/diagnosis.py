@@ -66,7 +66,7 @@ def diagnose(record: CellRecord) -> Diagnosis:
     timeline, witness = timeline_of(record), Witness(record)
     costs, stretches = costs_of(timeline), stretches_of(timeline)
     decisions = decisions_of(timeline, costs, stretches)
-    estimates = None if decisions is None else estimates_of(decisions)
+    estimates = None if decisions is None else estimates_of(decisions, record.before)
     plain = being_in_plain(timeline, decisions, estimates)
     inflation = inflation_of(decisions, estimates, plain, witness) if decisions and estimates else None
     host_bound = host_bound_of(timeline, costs, decisions, witness)

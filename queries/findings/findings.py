@@ -159,7 +159,7 @@ class PlainSpan:
     poisoned_by: tuple[Poison, ...]
     """What had lifted the estimates of graphs that were truly better."""
     poisoned_before: bool
-    """Such an estimate was inflated already when the recording begins."""
+    """Such an estimate was inflated already when the cell begins; what had lifted it is in `poisoned_by` if stored."""
     ended: Ending
 
     @property
@@ -185,7 +185,7 @@ class EstimateInflation(Finding):
     poisons: tuple[Poison, ...]
     """In order of time; of those graphs that decisions were turned from."""
     poisoned_before: bool
-    """Some estimate was inflated already when the recording begins."""
+    """Some estimate was inflated already when the cell begins; what had lifted it is in `poisons` if stored."""
     turned: tuple[Turned, ...]
     decisions_turned: int
     seconds_turned: float

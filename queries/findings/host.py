@@ -52,8 +52,7 @@ def stumbles_of(timeline: Timeline, costs: Costs) -> Stumbles:
     candidates = timeline.in_cell & ~timeline.idle
     known = timeline.host[candidates & (timeline.host >= 0)]
     usual = float(np.median(known)) if len(known) else 0.0
-    bins = np.clip(timeline.bins, 0, len(costs.late_ratio) - 1)
-    slow = costs.late_ratio[bins, timeline.graph] > 0
+    slow = costs.slow > 0
     stumbled = candidates & (costs.stumble >= STUMBLE_MIN_NS)
     held_up = candidates & ~slow & (timeline.host >= max(LATE_HOST_NS, LATE_HOST_TIMES * usual))
     rows = np.flatnonzero(stumbled)
@@ -73,7 +72,7 @@ def host_bound_of(timeline: Timeline, costs: Costs, decisions: Decisions | None,
     if late is None or late[1] < HOST_BOUND_S:
         return None
     bins, seconds, graphs = late
-    slow = costs.late_ratio[np.clip(timeline.bins, 0, len(costs.late_ratio) - 1), timeline.graph] > 0
+    slow = costs.slow > 0
     rows = np.flatnonzero(slow & timeline.in_cell & timeline.decoding & (timeline.host > timeline.gpu))
     if len(rows) < HOST_BOUND_ROUNDS:
         rows = np.flatnonzero(slow & timeline.decoding & (timeline.host > timeline.gpu))
@@ -95,8 +94,8 @@ def host_bound_of(timeline: Timeline, costs: Costs, decisions: Decisions | None,
             witness.that(
                 f"The host took {ratio:.2f} times the GPU time for rounds of {', '.join(graphs)}, one after another: "
                 f"the device idled {idle_ns / 1e9:.2f} s before {len(rows)} rounds that waited for no results.",
-                "executions",
-                "graph_costs",
+                "gpu_idle",
+                "host_delays",
                 sequences=timeline.sequence[rows].tolist(),
                 host_time_ratio=(ratio, "ratio"),
                 idle_gap_ns=(idle_ns, "ns"),
@@ -132,7 +131,7 @@ def _lost_to_slow_host(costs: Costs, decisions: Decisions | None) -> tuple[float
         np.isnan(decisions.costs), np.nan, decisions.costs - costs.late[decisions.timeline.bins[decisions.row]]
     )
     could = np.nanmax(decisions.tokens / gpu, axis=1)
-    slow = (costs.late_ratio > 0).any(axis=1)[decisions.timeline.bins[decisions.row]]
+    slow = np.asarray((costs.late_ratio > 0).any(axis=1))[decisions.timeline.bins[decisions.row]]
     weights = decisions.weights_ns
     lost = float(((could - decisions.of_chosen(decisions.rates)) * weights)[slow].sum())
     return 100 * lost / float(could @ weights), lost
@@ -143,15 +142,15 @@ def stumbling_of(
 ) -> list[HostLate]:
     """Contention, bursts, or single stumbles that did no harm: the first of them that fits."""
     if _contended(timeline, stumbles.held_up):
-        says = "The host was held up on {rounds} rounds of {graphs}, irregularly and throughout the cell."
+        says = "The host was held up on {rounds} of {graphs}, irregularly and throughout the cell."
         return [_finding(Kind.CPU_CONTENTION, timeline, costs, stumbles.held_up, says=says, witness=witness)]
     if stumbles.bursts:
         rows = np.concatenate(stumbles.bursts)
         runs = ", ".join(str(len(burst)) for burst in stumbles.bursts)
-        says = f"The host stumbled with several rounds in a row ({runs}): {{rounds}} rounds of {{graphs}}."
+        says = f"The host stumbled with several rounds in a row ({runs}): {{rounds}} of {{graphs}}."
         return [_finding(Kind.DELAY_BURSTS, timeline, costs, rows, says=says, witness=witness)]
     if len(stumbles.rows) and harmless:
-        says = "The host stumbled with {rounds} rounds of {graphs}; no decision became worse by it."
+        says = "The host stumbled with {rounds} of {graphs}; no decision became worse by it."
         return [_finding(Kind.HARMLESS_DELAY, timeline, costs, stumbles.rows, says=says, witness=witness)]
     return []
 
@@ -181,8 +180,9 @@ def _finding(kind: Kind, timeline: Timeline, costs: Costs, rows: Ints, *, says: 
         confidence=0.97,
         evidence=(
             witness.that(
-                says.format(rounds=len(rows), graphs=", ".join(graphs)),
-                "executions",
+                says.format(rounds=f"{len(rows)} round{'s' * (len(rows) != 1)}", graphs=", ".join(graphs)),
+                "host_delays",
+                "slow_executions",
                 sequences=timeline.sequence[rows].tolist(),
                 rounds=(len(rows), "rounds"),
                 idle_gap_ns=(idle_ns, "ns"),

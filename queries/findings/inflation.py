@@ -163,8 +163,8 @@ def _of_poison(poison: Poison, witness: Witness) -> Evidence:
         )
     return witness.that(
         says[0].upper() + says[1:],
+        "estimate_moves",
         "executions",
-        "candidates",
         sequences=(poison.sequence,),
         graph_wall_time_ns=(poison.wall_time_ns or 0, "ns"),
         graph_gpu_time_ns=(poison.gpu_time_ns or 0, "ns"),
@@ -174,13 +174,14 @@ def _of_poison(poison: Poison, witness: Witness) -> Evidence:
 
 
 def _of_before(witness: Witness) -> Evidence:
-    return witness.that("An estimate was inflated already when the recording begins.", "candidates")
+    return witness.that("An estimate was inflated already when the cell begins.", "estimate_history")
 
 
 def _of_turned(group: Turned, witness: Witness) -> Evidence:
     return witness.that(
         f"{group.decisions} decisions over {group.seconds:.1f} s took {group.to_graph} in place of {group.from_graph}, "
         f"which at its true cost would have won: {group.tokens_lost:.0f} tokens lost.",
+        "turned_decisions",
         "estimate_inflation",
         decisions=(group.decisions, "decisions"),
         seconds=(group.seconds, "s"),
@@ -194,7 +195,7 @@ def _of_span(span: PlainSpan, witness: Witness) -> Evidence:
         f"believed, and truly lay {-span.true_margin_percent:.1f} % behind {span.truly_best_other}; it lasted "
         f"{span.decisions} decisions, {span.seconds:.1f} s: {span.ended.by}.",
         "stuck_plain",
-        "candidates",
+        "decision_margins",
         sequences=(span.from_sequence, span.to_sequence, span.ended.sequence),
         believed_margin_percent=(span.believed_margin_percent, "%"),
         true_margin_percent=(span.true_margin_percent, "%"),

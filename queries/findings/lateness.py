@@ -20,7 +20,7 @@ RUN_MIN_ENDED: Final = 12
 """... and if rounds on time follow."""
 ON_TIME_ROUNDS: Final = 3
 """Rounds on time in a row after which the host is no longer slow."""
-SCATTER_MAX: Final = 0.13
+SCATTER_MAX: Final = 0.11
 """Standard deviation of the logarithm of one slow host's times; stumbles scatter more."""
 LOOK_AHEAD: Final = 6
 
@@ -62,8 +62,7 @@ def late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
         of_kind[kind] = _slow(of_it, rounds) or _hardly_run(of_it, rounds)
     for graph in range(gpu.shape[1]):
         own = rounds.among(rounds.graph == graph)
-        kind = kinds.get(graph, True)
-        for slow in of_kind[kind]:
+        for slow in of_kind[kinds[graph]] if graph in kinds else ():
             _mark(result[:, graph], starts, _unless_on_time(slow, own), timeline.bin_ns)
         for slow in _slow(own, rounds):
             _mark(result[:, graph], starts, slow, timeline.bin_ns)
@@ -79,9 +78,11 @@ def _rounds_of(timeline: Timeline, gpu: Floats) -> _Rounds:
 
 
 def _kinds(timeline: Timeline) -> dict[int, bool]:
-    """Whether each executed decoding graph is speculative. One never executed is taken to be."""
+    """Whether each graph to decode with is speculative. One never executed is taken to be."""
+    never = set(range(len(timeline.names))) - set(timeline.graph.tolist())
     rows = np.flatnonzero(timeline.decoding)
-    return dict(zip(timeline.graph[rows].tolist(), timeline.speculative[rows].tolist(), strict=True))
+    executed = dict(zip(timeline.graph[rows].tolist(), timeline.speculative[rows].tolist(), strict=True))
+    return executed | dict.fromkeys(never, True)
 
 
 def _slow(rounds: _Rounds, everything: _Rounds) -> list[Slow]:

@@ -6,11 +6,14 @@ So no model has to be replayed, the figures are the very ones the scheduler used
 or lacks executions serves as well, and a model that nobody has heard of too.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
+from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.span import span_id_of
 from queries.findings.decisions import Decisions, usual_overhead
 from queries.findings.findings import Poison
@@ -38,6 +41,8 @@ class Estimates:
     fairly_charged: Bools
     lifts: dict[int, list[tuple[int, Poison]]]
     """By graph, in order: the first decision that knew, and what it knew."""
+    earlier: dict[int, list[Poison]]
+    """What had lifted estimates before the cell, as far as that was stored, of graphs inflated when it begins."""
     decisions: Decisions
 
     def poisons_of(self, graph: int, decision: int) -> tuple[list[Poison], bool]:
@@ -50,8 +55,10 @@ class Estimates:
             for known, poison in self.lifts.get(graph, [])
             if since < known <= decision and not _worn_off(poison, charged[known : decision + 1])
         ]
-        began_inflated = since < 0 and self.decisions.timeline.sequence[0] > 0 and bool(self.inflated[0, graph])
-        return lifts, began_inflated and not lifts
+        began_inflated = since < 0 and self.decisions.timeline.begins_in_mid_run and bool(self.inflated[0, graph])
+        if not began_inflated or lifts:
+            return lifts, False
+        return self.earlier.get(graph, []), True
 
 
 def _worn_off(poison: Poison, charged_since: Floats) -> bool:
@@ -59,8 +66,8 @@ def _worn_off(poison: Poison, charged_since: Floats) -> bool:
     return float(np.nanmin(charged_since)) < poison.estimate_before_ns + WORN_OFF * poison.lift_ns
 
 
-def estimates_of(decisions: Decisions) -> Estimates:
-    """The estimates of a cell, judged."""
+def estimates_of(decisions: Decisions, before: Sequence[GraphExecution] = ()) -> Estimates:
+    """The estimates of a cell, judged; `before` is what the engine did before it."""
     overhead = usual_overhead(decisions.estimates, decisions.chosen, decisions.costs)
     fair = decisions.costs + overhead
     with np.errstate(invalid="ignore"):
@@ -71,7 +78,35 @@ def estimates_of(decisions: Decisions) -> Estimates:
         for graph in range(len(decisions.timeline.names))
         if np.isfinite(decisions.estimates[:, graph]).any()
     }
-    return Estimates(fair, inflated, fairly_charged, lifts, decisions)
+    instance = decisions.timeline.service_instance_id
+    earlier = {
+        graph: _lifts_before(before, decisions.timeline.names[graph], float(fair[0, graph]), instance)
+        for graph in np.flatnonzero(inflated[0]).tolist()
+    }
+    return Estimates(fair, inflated, fairly_charged, lifts, earlier, decisions)
+
+
+def _lifts_before(before: Sequence[GraphExecution], graph: str, fair_ns: float, instance: str) -> list[Poison]:
+    """What lifted the estimate of a graph before the cell, since it was last fair."""
+    charged = [
+        (
+            execution.started_at,
+            execution.scheduler_candidate_estimates_ns[execution.scheduler_candidate_graphs.index(graph)],
+        )
+        for execution in before
+        if graph in execution.scheduler_candidate_graphs
+    ]
+    last_fair = max((n for n, (_, ns) in enumerate(charged) if ns <= fair_ns * (1 + FAIR_AGAIN)), default=0)
+    own = [execution for execution in before if execution.graph_name == graph and not execution.graph_after_idle]
+    found = []
+    for (since, was), (until, now) in pairwise(charged[last_fair:]):
+        if now <= was * (1 + LIFT_MIN):
+            continue
+        seen = [one for one in own if since <= one.started_at + one.duration_ns < until]
+        latest = max(seen, key=lambda one: one.graph_wall_time_ns - one.graph_gpu_time_ns, default=None)
+        if latest is not None and latest.graph_wall_time_ns - latest.graph_gpu_time_ns >= max(GAP_MIN_NS, now - was):
+            found.append(_poison(latest, instance, was, now))
+    return found
 
 
 def _lifts(decisions: Decisions, graph: int) -> list[tuple[int, Poison]]:
@@ -110,18 +145,19 @@ def _shared(timeline: Timeline, rows: list[int], before: int, after: int) -> lis
     """One rise shared out among the executions that became known together, by their gaps."""
     gaps = timeline.gap[rows].astype(np.float64)
     levels = before + np.concatenate(([0.0], np.cumsum(gaps) / gaps.sum())) * (after - before)
-    return [poison_at(timeline, row, int(levels[n]), int(levels[n + 1])) for n, row in enumerate(rows)]
-
-
-def poison_at(timeline: Timeline, row: int, before: int, after: int) -> Poison:
-    """The poison that an execution is."""
-    e = timeline.executions[row]
     instance = timeline.service_instance_id
+    return [
+        _poison(timeline.executions[row], instance, int(levels[n]), int(levels[n + 1])) for n, row in enumerate(rows)
+    ]
+
+
+def _poison(e: GraphExecution, instance: str, before: int, after: int) -> Poison:
+    """The poison that an execution is."""
     return Poison(
         graph=e.graph_name,
         sequence=e.graph_sequence,
         span_id=span_id_of(instance, e.graph_sequence).hex() if instance else "",
-        at_ns=int(timeline.observed[row]),
+        at_ns=e.started_at + e.duration_ns,
         purpose=str(e.graph_purpose),
         gpu_time_ns=e.graph_gpu_time_ns,
         wall_time_ns=e.graph_wall_time_ns,

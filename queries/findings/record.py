@@ -6,8 +6,8 @@ from typing import Final
 
 from engine_hooks.contract.execution import GraphExecution
 
-BEFORE_NS: Final = 600_000_000_000
-"""How long before the cell the engine's history is looked at: ten minutes."""
+BEFORE_NS: Final = 120_000_000_000
+"""How long before the cell the engine's history is worth reading: four times as long as an estimate lasts unmeasured."""
 
 
 @dataclass(frozen=True)

@@ -158,8 +158,8 @@ def _finding(
         evidence=(
             witness.that(
                 says,
+                "gpu_time_drift",
                 "graph_costs",
-                "executions",
                 sequences=timeline.sequence[rows].tolist(),
                 gpu_time_ratio=(ratio, "ratio"),
             ),

@@ -21,7 +21,7 @@ BIN_NS: Final = 500_000_000
 KEPT_BEFORE_NS: Final = 5_000_000_000
 """All executions this long before the cell are used, and of each graph ..."""
 KEPT_BEFORE_EACH: Final = 64
-"""... its last so many of the ten minutes before, however long ago."""
+"""... its last so many, however long ago."""
 IDLE_UNMARKED_NS: Final = 200_000_000
 """A free host that submits nothing for this long had no work, even if the sender does not mark it so ..."""
 IDLE_UNMARKED_AFTER_FEEDBACK_NS: Final = 1_000_000_000
@@ -70,6 +70,11 @@ class Timeline:
     def since_ns(self) -> int:
         """First submission of the cell."""
         return int(self.started[self.in_cell][0])
+
+    @cached_property
+    def begins_in_mid_run(self) -> bool:
+        """The engine had run before the cell, by its submission numbers."""
+        return int(self.sequence[self.in_cell][0]) > 0
 
     @cached_property
     def until_ns(self) -> int:
