@@ -35,6 +35,9 @@ _CONFIG = """<clickhouse>
     </users>
 </clickhouse>
 """
+# The driver tells a connection that failed by all the calls it went through, and at last why.
+_CAUSE = re.compile(r"\(Caused by \w+\((.+?)\)\)(?: executing HTTP request|$)")
+_PLACE = re.compile(r"^HTTPS?Connection(?:Pool)?\(host=.*?\): ")
 _IN_CONNECTION_STRING = re.compile(r"[?&%#+]")
 
 
@@ -137,5 +140,7 @@ def without_password(url: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in one line."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """What an error says, in one line; of a connection that failed, only why."""
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    cause = _CAUSE.search(line)
+    return _PLACE.sub("", cause[1].strip("\"'")) if cause else line

@@ -18,14 +18,16 @@ from collector.log_format import LogFormat
 
 REPEATED_EVERY_S: Final = 60.0
 _KNOWN_MAX: Final = 1000
-_FIGURES: Final = re.compile(r"\d+")
+_FIGURES: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
+_TELL_WHAT_THEY_RAISE: Final = ("clickhouse_connect", "urllib3")
+"""Libraries whose warnings are of errors that reach us, and that we tell ourselves."""
 _TROUBLE: Final = ("warning", "error", "critical", "exception")
 
 
 class Repeated:
     """Lets a failure through when it is news, and else once in `REPEATED_EVERY_S`.
 
-    Two failures are the same when their words are: figures in them, such as a port or a duration, do not count. What
+    Two failures are the same when their words are: figures in them, such as a duration or an id, do not count. What
     is no failure is a change for the better: after it every failure is news again.
     """
 
@@ -109,6 +111,8 @@ def _configure_libraries(out: TextIO, described: list[Processor], rendered: list
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+    for name in _TELL_WHAT_THEY_RAISE:
+        logging.getLogger(name).propagate = False
 
 
 def _in_one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

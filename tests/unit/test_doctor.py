@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from collector.clickhouse import first_line
 from collector.doctor.check import Verdict, fault, ok, warning
 from collector.doctor.door_checks import (
     check_credentials,
@@ -121,3 +122,24 @@ def test_the_report_says_the_worst_and_what_to_do() -> None:
     told = io.StringIO()
     print_table(checks, Console(width=100, file=told))
     assert "[broken]" in told.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Error HTTPConnectionPool(host='h', port=1): Max retries exceeded with url: /?query_id=2b4d (Caused by"
+            " NewConnectionError(\"HTTPConnection(host='h', port=1): Failed to establish a new connection: [Errno 111]"
+            ' Connection refused")) executing HTTP request attempt 1 (http://h:1)',
+            "Failed to establish a new connection: [Errno 111] Connection refused",
+        ),
+        (
+            "Code: 60. DB::Exception: Table x does not exist. (UNKNOWN_TABLE)\nmore",
+            "Code: 60. DB::Exception: Table x does not exist. (UNKNOWN_TABLE)",
+        ),
+        ("", "ValueError"),
+    ],
+    ids=["refused", "exception", "nothing"],
+)
+def test_an_error_of_the_driver_is_told_in_few_words(said: str, told: str) -> None:
+    assert first_line(ValueError(said)) == told
