@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler bench-compare
+.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler bench-ingest bench-compare bench-changes bench-queries
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -45,13 +45,22 @@ format: install-dev ## format and mend what can be mended by itself
 bench-recorder: install-dev ## what recording costs the engine's thread
 	@$(BIN)/python -m tests.benchmarks.bench_recorder $(ARGS)
 
+bench-ingest: install-dev ## executions a second into the collector, against Python and the engine alone; --minutes 10 is a soak
+	@$(BIN)/python -m tests.benchmarks.bench_ingest $(ARGS)
+
 bench-scheduler: install-dev ## what a decision costs, the regret table and the published experiment
 	@$(BIN)/python -m tests.benchmarks.bench_scheduler $(ARGS)
 	@$(BIN)/tachograph simulate scenarios
 	@$(BIN)/tachograph simulate experiment
 
+bench-queries: install-dev ## every query over 10 M executions, cold and warm, with what it reads
+	@$(BIN)/python -m tests.benchmarks.bench_queries $(ARGS)
+
 bench-compare: install-dev ## how often `compare` is right about arms that differ by nothing, and by 0.9 %
 	@$(BIN)/python -m tests.benchmarks.bench_compare $(ARGS)
+
+bench-changes: install-dev ## how many known change points `changes` finds, and how many that are none
+	@$(BIN)/python -m tests.benchmarks.bench_changes $(ARGS)
 
 # Debian's Chromium. Anywhere else its tests are skipped, and say so.
 .PHONY: browser

@@ -1,0 +1,281 @@
+"""Executions into a real `tachograph collect`: durable, validated and stored.
+
+`make bench-ingest`, `make bench-ingest ARGS='--minutes 10'`. Executions a second and for each second of the collector's
+CPU time through every door, times to acknowledge, bytes written and peak memory; beside them, in the same run, the same
+requests walked in Python, decoded and inserted by the engine alone, and inserted as Arrow. With `--minutes`, a soak
+instead: four senders at full speed, and the collector's memory, which must stay under its bound.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import clickhouse_connect
+import orjson
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from rich.console import Console
+from rich.table import Table
+
+from tests.benchmarks.ingest_load import DOORS, Sent, requests_of, send_all
+from tests.benchmarks.ingest_references import Rate, best_of, engine_figures, walk, walk_and_validate
+from tests.benchmarks.process_costs import costs_of
+from tests.fixtures.otlp_json import json_of
+from tests.fixtures.running import Addresses, free_addresses, started
+
+MEMORY_BOUND_BYTES = 1_500_000_000
+SOAK_DOORS = ("gRPC", "gRPC", "HTTP protobuf", "HTTP protobuf")
+
+
+class Sizes(NamedTuple):
+    """How much is sent."""
+
+    spans: int = 500
+    """Executions of one request."""
+    senders: int = 32
+    """Engines that send, each with one request under way, as exporters do."""
+    requests: int = 400
+    """Requests through each door; a tenth of them in OTLP/JSON."""
+    singles: int = 30
+    """Requests of one execution, one after another, to see how long an acknowledgement takes when nothing else is on."""
+    batch_requests: int = 32
+    """Requests of one insert where the engine is measured alone: 16 MB, as the collector takes at most."""
+    repeats: int = 3
+
+
+class DoorFigures(NamedTuple):
+    """One door of the collector."""
+
+    rate: Rate
+    """Until everything is stored, with the CPU time of the collector's process."""
+    acknowledged_s: float
+    """Until everything was acknowledged."""
+    latency_ms: dict[str, float]
+    """To acknowledge a request: p50 and p99 at full speed, p50 and p99 of a lone execution."""
+    written_bytes: float
+    """Handed to the disk, each execution."""
+
+
+class Running(NamedTuple):
+    """A collector process."""
+
+    addresses: Addresses
+    pid: int
+
+    def stored(self) -> int:
+        with clickhouse_connect.get_client(dsn=self.addresses.clickhouse_url) as client:
+            return int(client.command("SELECT count() FROM graph_executions"))
+
+    def wait_until_stored(self, executions: int, deadline_s: float = 120.0) -> None:
+        deadline = time.monotonic() + deadline_s
+        while (stored := self.stored()) < executions:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{stored} of {executions} executions stored after {deadline_s:.0f} s")
+            time.sleep(0.02)
+
+
+@contextmanager
+def collector() -> Iterator[Running]:
+    with tempfile.TemporaryDirectory() as directory:
+        addresses = free_addresses(Path(directory))
+        ready = f"http://127.0.0.1:{addresses.otlp_http_port}/readyz"
+        with started(addresses, "collect", ready_url=ready) as process:
+            yield Running(addresses, process.pid)
+
+
+# ---- through the doors
+
+
+def door_figures(running: Running, name: str, sizes: Sizes) -> DoorFigures:
+    requests = sizes.requests // 10 if "JSON" in name else sizes.requests
+    encode = as_json if "JSON" in name else bytes
+    queues = [
+        [encode(raw) for raw in islice(requests_of(f"{name} {n}:1", sizes.spans, n), max(1, requests // sizes.senders))]
+        for n in range(sizes.senders)
+    ]
+    singles = [encode(raw) for raw in islice(requests_of(f"{name}:1", 1), sizes.singles)]
+    before, at_first = running.stored(), costs_of(running.pid)
+    began = time.perf_counter()
+    sent = send_all(DOORS[name], running.addresses, list(queues))
+    acknowledged_s = time.perf_counter() - began
+    spans = sizes.spans * sent.acknowledged
+    running.wait_until_stored(before + spans)
+    wall_s, at_last = time.perf_counter() - began, costs_of(running.pid)
+    alone = send_all(DOORS[name], running.addresses, [singles])
+    return DoorFigures(
+        Rate(spans, wall_s, at_last.cpu_s - at_first.cpu_s),
+        acknowledged_s,
+        {**percentiles(sent, "full speed"), **percentiles(alone, "alone")},
+        (at_last.written_bytes - at_first.written_bytes) / spans,
+    )
+
+
+def as_json(raw: bytes) -> bytes:
+    return json_of(ExportTraceServiceRequest.FromString(raw))
+
+
+def percentiles(sent: Sent, when: str) -> dict[str, float]:
+    cuts = statistics.quantiles(sent.latencies_s, n=100, method="inclusive")
+    return {f"p50 {when}": cuts[49] * 1e3, f"p99 {when}": cuts[98] * 1e3}
+
+
+# ---- everything
+
+
+def figures(sizes: Sizes) -> dict[str, Any]:
+    with collector() as running:
+        warm = list(islice(requests_of("warm:1", sizes.spans), 4))
+        send_all(DOORS["gRPC"], running.addresses, [[raw] for raw in warm])
+        running.wait_until_stored(len(warm) * sizes.spans)
+        doors = {name: door_figures(running, name, sizes) for name in DOORS}
+        peak = costs_of(running.pid).memory_peak_bytes
+    sample = list(islice(requests_of("sample:1", sizes.spans), sizes.requests // 4))
+    some, spans = sample[: max(1, len(sample) // 10)], sizes.spans
+    references = {
+        "walked in Python": best_of(sizes.repeats, len(some) * spans, lambda: walk(some)),
+        "walked and validated in Python": best_of(sizes.repeats, len(some) * spans, lambda: walk_and_validate(some)),
+    }
+    batches = [sample[n : n + sizes.batch_requests] for n in range(0, len(sample), sizes.batch_requests)]
+    with tempfile.TemporaryDirectory() as directory:
+        engine = engine_figures(Path(directory), batches, sizes.repeats)
+    references |= {
+        "decoded and inserted by the engine alone": engine.plain,
+        "the same by the collector's views": engine.decoded,
+        "inserted as Arrow": engine.arrow,
+    }
+    return {
+        "doors": doors,
+        "references": references,
+        "memory_peak_bytes": peak,
+        "request_bytes_per_execution": len(sample[0]) / spans,
+        "ratios": ratios(doors, references),
+    }
+
+
+def ratios(doors: dict[str, DoorFigures], references: dict[str, Rate]) -> dict[str, float]:
+    """Door to reference, by executions a second and by executions for each second of CPU time.
+
+    The references use one core, the collector as many as there are.
+    """
+    return {
+        f"{door} / {name}, {unit}": getattr(doors[door].rate, figure) / getattr(references[name], figure)
+        for door in ("gRPC", "HTTP protobuf")
+        for name in ("walked in Python", "walked and validated in Python", "decoded and inserted by the engine alone")
+        for unit, figure in (("a second", "per_s"), ("per core-second", "per_core_s"))
+    }
+
+
+def show(measured: dict[str, Any], console: Console) -> None:
+    table = Table(title="Executions into the collector", caption=machine())
+    for column in ("", "a second", "per core-second", "ack p50/p99 ms", "alone p50/p99 ms", "bytes written"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, door in measured["doors"].items():
+        ack = door.latency_ms
+        table.add_row(
+            name,
+            f"{door.rate.per_s:,.0f}",
+            f"{door.rate.per_core_s:,.0f}",
+            f"{ack['p50 full speed']:.0f} / {ack['p99 full speed']:.0f}",
+            f"{ack['p50 alone']:.0f} / {ack['p99 alone']:.0f}",
+            f"{door.written_bytes:,.0f}",
+        )
+    for name, rate in measured["references"].items():
+        table.add_row(name, f"{rate.per_s:,.0f}", f"{rate.per_core_s:,.0f}")
+    console.print(table)
+    for name, ratio in measured["ratios"].items():
+        console.print(f"{name}: {ratio:.2f}")
+    console.print(f"peak memory of the collector: {measured['memory_peak_bytes'] / 1e6:,.0f} MB")
+
+
+def machine() -> str:
+    return f"{platform.machine()}, {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
+
+
+# ---- soak
+
+
+def soak(minutes: float, every_s: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """Four senders at full speed; memory and executions stored, every few seconds."""
+    with collector() as running:
+        end = time.monotonic() + minutes * 60
+        curve: list[dict[str, float]] = []
+        watching = threading.Thread(target=_watch, args=(running, end, every_s, curve, say))
+        watching.start()
+        sent = [_soaked(running, name, n, end) for n, name in enumerate(SOAK_DOORS)]
+        totals = [result() for result in sent]
+        watching.join()
+        spans = sum(one.acknowledged for one in totals) * Sizes().spans
+        running.wait_until_stored(spans, 300)
+        stored, peak = running.stored(), costs_of(running.pid).memory_peak_bytes
+    return {
+        "minutes": minutes,
+        "acknowledged": spans,
+        "stored": stored,
+        "turned_away": sum(one.turned_away for one in totals),
+        "memory_peak_bytes": peak,
+        "curve": curve,
+    }
+
+
+def _soaked(running: Running, door: str, number: int, end: float) -> Callable[[], Sent]:
+    """One sender, started; what it saw, once it has ended."""
+    seen: list[Sent] = []
+
+    def fresh() -> Iterator[bytes]:
+        for request in requests_of(f"soak {number}:1", Sizes().spans, number):
+            if time.monotonic() > end:
+                return
+            yield request
+
+    thread = threading.Thread(target=lambda: seen.append(send_all(DOORS[door], running.addresses, [fresh()])))
+    thread.start()
+
+    def result() -> Sent:
+        thread.join()
+        return seen[0]
+
+    return result
+
+
+def _watch(running: Running, end: float, every_s: float, curve: list[dict[str, float]], say: Callable[[str], None]) -> None:  # fmt: skip
+    began = time.monotonic()
+    while time.monotonic() < end:
+        point = {
+            "at_s": round(time.monotonic() - began, 1),
+            "memory_mb": round(costs_of(running.pid).memory_bytes / 1e6),
+            "stored": running.stored(),
+        }
+        curve.append(point)
+        say(f"{point['at_s']:6.0f} s  {point['memory_mb']:6,.0f} MB  {point['stored']:12,} stored")
+        time.sleep(max(0.0, min(every_s, end - time.monotonic())))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, default=Path("build/bench-ingest.json"), help="where the figures go")
+    parser.add_argument("--requests", type=int, default=Sizes().requests, help="requests of 500 through each door")
+    parser.add_argument("--minutes", type=float, default=0.0, help="a soak of so long, instead")
+    options = parser.parse_args()
+    console = Console(width=140)
+    if options.minutes:
+        measured = soak(options.minutes, 5.0, console.print)
+        console.print({name: value for name, value in measured.items() if name != "curve"})
+    else:
+        measured = figures(Sizes(requests=options.requests))
+        show(measured, console)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_bytes(orjson.dumps(json.loads(json.dumps(measured)), option=orjson.OPT_INDENT_2))
+    if measured["memory_peak_bytes"] > MEMORY_BOUND_BYTES:
+        raise SystemExit(f"the collector took {measured['memory_peak_bytes'] / 1e6:,.0f} MB: above its bound")
+
+
+if __name__ == "__main__":
+    main()
