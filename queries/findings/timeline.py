@@ -118,7 +118,7 @@ def timeline_of(record: CellRecord) -> Timeline:
         started=started,
         observed=observed,
         gpu=gpu,
-        gap=np.where(idle, 0, np.maximum(wall - gpu, 0)),
+        gap=np.where(idle, 0, np.minimum(np.maximum(wall - gpu, 0), _device_idle(executions, sequence, started, gpu))),
         feedback=feedback,
         idle=idle,
         host=np.where(_bools(map(_replayed, executions)), -1, host),
@@ -150,6 +150,21 @@ def _idle_unmarked(sequence: Ints, started: Ints, observed: Ints, feedback: Bool
     lost = sequence[1:] - sequence[:-1] - 1
     enough = np.where(lost > 0, IDLE_UNMARKED_AFTER_FEEDBACK_NS + lost * ROUND_NS, enough)
     return np.concatenate(([False], drained[1:] & (waited >= enough)))
+
+
+def _device_idle(executions: Sequence[GraphExecution], sequence: Ints, started: Ints, gpu: Ints) -> Ints:
+    """How long the device ran nothing before each execution: the complement of the union of all busy intervals.
+
+    A sender may measure a gap on one stream while another was busy. Where device starts are not recorded, or the
+    execution before was lost, nothing is known: as long as can be.
+    """
+    offset = _ints(-1 if e.graph_gpu_start_offset_ns is None else e.graph_gpu_start_offset_ns for e in executions)
+    starts = started + np.maximum(offset, 0)
+    busy_until = np.maximum.accumulate(starts + gpu)
+    known = (sequence[1:] == sequence[:-1] + 1) & (offset[1:] >= 0) & (offset[:-1] >= 0)
+    unknown = np.iinfo(np.int64).max
+    idle = np.where(known, np.maximum(starts[1:] - busy_until[:-1], 0), unknown)
+    return np.concatenate(([0], idle))  # of the first nothing can be told
 
 
 def _replayed(execution: GraphExecution) -> bool:

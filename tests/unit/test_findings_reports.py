@@ -1,0 +1,141 @@
+"""Public reports turned into data: what other tools got wrong must not be found here."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine_hooks.contract.execution import GraphExecution
+from queries.findings.acceptance import stretches_of
+from queries.findings.costs import costs_of
+from queries.findings.diagnosis import diagnose
+from queries.findings.findings import Finding, Kind, Verdict
+from queries.findings.record import CellRecord, record_of
+from queries.findings.timeline import timeline_of
+from tests.fixtures.labelled_records import labelled_record
+from tests.fixtures.query_rows import MS, START_NS, believing, round_of
+
+IDLE_MS = 1456.7
+AFTER_IDLE = 573
+
+
+def found(record: CellRecord) -> dict[Kind, Finding]:
+    return {finding.kind: finding for finding in diagnose(record).findings}
+
+
+@pytest.fixture(scope="module")
+def idle_cell(cases: Path) -> CellRecord:
+    """An engine without work for 1,456.7 ms between two requests, as its sender marked it."""
+    return labelled_record(cases / "cells", "r045")
+
+
+@pytest.fixture(scope="module")
+def unmarked(idle_cell: CellRecord) -> CellRecord:
+    """The same from a sender that knows nothing of idleness: the idle time is in the wall time."""
+    return replace(idle_cell, executions=tuple(as_a_long_step(idle_cell.executions)))
+
+
+def as_a_long_step(executions: Iterable[GraphExecution]) -> Iterator[GraphExecution]:
+    for e in executions:
+        wall = e.graph_wall_time_ns + int(IDLE_MS * MS)
+        yield e._replace(graph_after_idle=False, graph_wall_time_ns=wall) if e.graph_sequence == AFTER_IDLE else e
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_no_work_is_neither_a_step_nor_a_regression(
+    idle_cell: CellRecord, unmarked: CellRecord, *, marked: bool
+) -> None:
+    record = idle_cell if marked else unmarked
+    findings = found(record)
+    assert set(findings) == {Kind.IDLE}
+    (evidence,) = findings[Kind.IDLE].evidence
+    assert evidence.sequences == (AFTER_IDLE,)
+    assert evidence.quantities[0].value / MS == pytest.approx(IDLE_MS, abs=1)
+    timeline = timeline_of(record)
+    assert timeline.gap.max() < 2 * MS
+    assert costs_of(timeline).total[:, timeline.graph_numbered("P128")].max() < 30 * MS
+
+
+def test_a_stumble_is_no_idleness(cases: Path) -> None:
+    """The host that stumbles sees the round before end only after it has submitted: it was not free."""
+    findings = found(labelled_record(cases / "cells", "r014"))
+    assert Kind.IDLE not in findings
+
+
+def two_streams() -> Iterator[GraphExecution]:
+    """Verification on one stream, drafting on another, the device never idle; each gap as its own stream shows it."""
+    at_ms = 0.0
+    for n in range(400):
+        verify = n % 2 == 0
+        gpu_ms = 30.0 if verify else 49.0
+        yield round_of(
+            n,
+            at_ms,
+            "P128" if verify else "P64",
+            gpu_ms,
+            wall_ms=79.0,
+            graph_queue_depth=1,
+            graph_gpu_start_offset_ns=0,
+        )
+        at_ms += gpu_ms
+
+
+def test_idleness_of_a_stream_is_none_of_the_device() -> None:
+    record = record_of(two_streams())
+    assert timeline_of(record).gap[1:].max() == 0
+    assert set(found(record)) <= {Kind.NO_SPECULATION}
+    alone = [e._replace(graph_gpu_start_offset_ns=None) for e in two_streams()]
+    assert timeline_of(record_of(alone)).gap[1:].min() >= 30 * MS
+
+
+LANES = 32
+BELIEVED = believing({"decode": (13.5, 32.0), "P128": (28.5, 73.0)})
+
+
+def rounds(rejected_every: int) -> Iterator[GraphExecution]:
+    """Two seconds of speculation of which some rounds are rejected in full, then plain decode."""
+    at_ms = 0.0
+    for n in range(1200):
+        speculates = n < 70
+        accepted = 0 if rejected_every and n % rejected_every == 0 else 41
+        fields = {"batch_tokens_drafted": 96, "batch_tokens_accepted": accepted} if speculates else {}
+        yield round_of(
+            n,
+            at_ms,
+            "P128" if speculates else "decode",
+            28.5 if speculates else 13.5,
+            batch_lanes=LANES,
+            batch_tokens_emitted=LANES + accepted if speculates else LANES,
+            **fields,
+            **BELIEVED,
+        )
+        at_ms += 28.5 if speculates else 13.5
+
+
+def test_full_rejections_count() -> None:
+    """Without the rejected rounds speculation would look better than plain decode; with them it is worse."""
+    with_rejections, without = record_of(rounds(2)), record_of(rounds(0))
+    (measured,) = stretches_of(timeline_of(with_rejections))
+    (flattered,) = stretches_of(timeline_of(without))
+    assert measured.rounds == flattered.rounds == 70
+    assert measured.acceptance < flattered.acceptance - 0.15
+    assert diagnose(with_rejections).being_in_plain.verdict == Verdict.RIGHT
+    assert diagnose(without).being_in_plain.verdict == Verdict.WRONG
+    emitted = sum(e.batch_tokens_emitted or 0 for e in with_rejections.executions)
+    assert diagnose(with_rejections).tokens_emitted == emitted
+
+
+def test_an_estimate_that_nobody_lifted_is_no_fault() -> None:
+    """Wrongly in plain, but no delay is to blame: the verdict says so, and no fault is made up."""
+    diagnosis = diagnose(record_of(rounds(0)))
+    assert diagnosis.label == Kind.HEALTHY
+    assert not diagnosis.stuck_by_fault
+
+
+def test_one_execution_is_enough_for_an_answer() -> None:
+    diagnosis = diagnose(record_of([round_of(0, 0.0, "P128", 28.5)]))
+    assert diagnosis.label == Kind.HEALTHY
+    assert diagnosis.being_in_plain.verdict == Verdict.NONE
+    assert diagnosis.seconds == pytest.approx(0.0285)
+    assert timeline_of(record_of([round_of(0, 0.0, "P128", 28.5)])).since_ns == START_NS
