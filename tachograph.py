@@ -27,6 +27,7 @@ try:
     from collector.access.settings import access_of
     from collector.commands.collect import collect
     from collector.commands.doctor import doctor
+    from collector.commands.spool import discard, export, list_spool, retry
     from collector.errors import CollectorError
     from collector.log_format import LogFormat
     from collector.ports import bind, host_and_port
@@ -356,8 +357,20 @@ def application() -> typer.Typer:
     app.command()(takes_settings(changes))
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)
+    app.add_typer(spools())
     app.add_typer(simulations())
     return app
+
+
+def spools() -> typer.Typer:
+    """`tachograph spool`: what waits to be stored, and what was set aside."""
+    spool = typer.Typer(
+        name="spool", help="What waits to be stored, and what ClickHouse refused.", no_args_is_help=True
+    )
+    spool.command("list")(takes_settings(list_spool, reads=False))
+    for command in (retry, export, discard):
+        spool.command()(takes_settings(command, reads=False))
+    return spool
 
 
 def simulations() -> typer.Typer:

@@ -58,6 +58,8 @@ class Spool:
         self.limits = limits or SpoolLimits()
         self._now_ms = now_ms
         self._lock = threading.RLock()
+        self._seen_version: int | None = None
+        self._wanted = False
         self._held = hold(file)
         try:
             self._connection = open_for_writing(file)
@@ -222,9 +224,9 @@ class Spool:
 
     def take_back(self) -> int:
         """Put what was set aside, and is wanted again, at the end of what waits; how many requests that were."""
-        entries = Entries()
-        if not self._one("SELECT EXISTS (SELECT 1 FROM set_aside WHERE retry_wanted)"):
+        if not self._wanted_beside():
             return 0
+        entries = Entries()
         with self._changing():
             wanted = self._connection.execute(
                 "SELECT request_id, request, received_unix_ms, door, spans FROM set_aside WHERE retry_wanted LIMIT ?",
@@ -237,7 +239,18 @@ class Spool:
                 self._connection.execute("DELETE FROM set_aside WHERE request_id = ?", (one.request_id,))
             self._count(set_aside=-len(back), set_aside_size=-_size_of(back))
             entries.write(self._connection)
+            self._wanted = len(back) == _TAKEN_BACK_AT_ONCE
         return len(back)
+
+    def _wanted_beside(self) -> bool:
+        """Whether another process (`tachograph spool`) wants something back; what it discarded is counted no more."""
+        with self._lock:
+            version = self._one("PRAGMA data_version")
+            if version != self._seen_version:
+                self._state = self._read_state()
+                self._wanted = bool(self._one("SELECT EXISTS (SELECT 1 FROM set_aside WHERE retry_wanted)"))
+                self._seen_version = version
+            return self._wanted
 
     def _remove(self, batch: Batch) -> None:
         bounds = (batch.first_position, batch.last_position)
