@@ -57,7 +57,7 @@ def set_aside(file: Path) -> list[SetAside]:
             "SELECT request_id, door, received_unix_ms, set_aside_unix_ms, spans, size, error, retry_wanted"
             " FROM set_aside ORDER BY set_aside_unix_ms, request_id"
         )
-        return [SetAside(*row[:-1], retry_wanted=bool(row[-1])) for row in rows]
+        return [one._replace(retry_wanted=bool(one.retry_wanted)) for one in map(SetAside._make, rows)]
 
 
 def ask_again(file: Path, prefixes: Iterable[str]) -> int:
