@@ -94,7 +94,11 @@ def recorded_model_of(cell: CellExecutions) -> str:
 
 def scheduler_of(cell: CellExecutions, fit: Fit, model: str) -> Scheduler:
     """The live scheduler as it would have stood at the cell's first decision under that model."""
-    settings = SchedulerSettings(calibration_executions=0, acceptance_prior=fit.believed_acceptance)
+    settings = SchedulerSettings(
+        calibration_executions=0,
+        acceptance_prior=fit.believed_acceptance,
+        probe_interval_ns=fit.probe_interval_ns,
+    )
     return Scheduler(tuple(fit.scenario.engine.graph_gpu_ns), warm(cell, fit, model), settings)
 
 

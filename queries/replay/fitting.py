@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import Purpose
+from engine_hooks.contract.names import GraphKind, Purpose
 from engine_hooks.scheduler.graphs import Graph
 from engine_hooks.simulator.delays import Delay
 from engine_hooks.simulator.parameters import Conditions, Engine, Pause, Phase, Rounds, Scenario
@@ -41,6 +41,8 @@ class Fit(NamedTuple):
     """On the virtual clock."""
     believed_acceptance: tuple[float, ...]
     """What the scheduler believed of drafts by depth as the cell began."""
+    probe_interval_ns: int
+    """Time without a speculative round after which the scheduler probes acceptance; 0: it does not."""
     head: tuple[GraphExecution, ...]
     """Executions of the cell before its first decision: calibrations, and what was already on its way."""
     rounds: tuple[GraphExecution, ...]
@@ -93,6 +95,7 @@ def fitted(cell: CellExecutions) -> Fit:
         last_ns,
         stumbles,
         acceptance.believed,
+        probe_interval_of(rounds),
         head,
         rounds,
         notes_on(rounds, parts),
@@ -199,6 +202,18 @@ def pauses_of(rounds: Sequence[GraphExecution], began_at: int) -> tuple[Pause, .
     return tuple(pauses)
 
 
+def probe_interval_of(rounds: Sequence[GraphExecution]) -> int:
+    """The shortest time from a speculative round to an acceptance probe; 0 without any."""
+    speculated_at = 0
+    gaps = []
+    for one in rounds:
+        if one.graph_purpose == Purpose.ACCEPTANCE_PROBE and speculated_at:
+            gaps.append(one.started_at - speculated_at)
+        if one.graph_kind == GraphKind.SPECULATIVE:
+            speculated_at = one.started_at
+    return min(gaps, default=0)
+
+
 def feedback_share(chosen: Sequence[GraphExecution]) -> float:
     """Share of the decoding rounds whose successor had to wait for their results."""
     return sum(one.graph_completion_feedback for one in chosen) / len(chosen)
@@ -221,8 +236,6 @@ def notes_on(rounds: Sequence[GraphExecution], parts: Parts) -> tuple[str, ...]:
     other = sum(one.batch_tokens_emitted or 0 for one in rounds if one.graph_kind not in CHOSEN_KINDS)
     if other:
         notes.append(f"{other} tokens came from rounds that no scheduler chose; in the simulation these emit none")
-    if any(one.graph_purpose == Purpose.ACCEPTANCE_PROBE for one in chosen):
-        notes.append("the record has acceptance probes; the simulated scheduler makes none")
     if all(one.graph_gpu_start_offset_ns is None for one in rounds):
         notes.append("the record does not say when graphs started on the device; notice and launch count as nothing")
     return tuple(notes)
