@@ -75,7 +75,7 @@ class _BlockCompressor:
 
 
 def _block(data: bytes) -> bytes:
-    packed = lz4.block.compress(data, store_size=False)
+    packed: bytes = lz4.block.compress(data, store_size=False)
     block = struct.pack("<BII", _LZ4_METHOD, _BLOCK_HEAD_BYTES + len(packed), len(data)) + packed
     checksum: int = CityHash128(block)
     return struct.pack("<QQ", checksum >> 64, checksum & (1 << 64) - 1) + block
