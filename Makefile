@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler bench-ingest bench-compare bench-changes bench-queries
+.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler bench-ingest bench-compare bench-changes bench-queries bench-replay
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -55,6 +55,9 @@ bench-scheduler: install-dev ## what a decision costs, the regret table and the 
 
 bench-queries: install-dev ## every query over 10 M executions, cold and warm, with what it reads
 	@$(BIN)/python -m tests.benchmarks.bench_queries $(ARGS)
+
+bench-replay: install-dev ## how far replays of stuck cells are off live engines of the same seed
+	@$(BIN)/python -m tests.benchmarks.bench_replay $(ARGS)
 
 bench-compare: install-dev ## how often `compare` is right about arms that differ by nothing, and by 0.9 %
 	@$(BIN)/python -m tests.benchmarks.bench_compare $(ARGS)

@@ -1,4 +1,4 @@
--- One row for each replay: what would another cost model have done with one engine's recorded executions?
+-- One row for each replay and form: what would another cost model have done with one engine's recorded executions?
 -- Written by `tachograph replay` through POST /v1/rows/replays. Kept for 90 days after it was stored.
 CREATE TABLE IF NOT EXISTS replays
 (
@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS replays
     cell LowCardinality(String),
     cost_model LowCardinality(String),
     parameters Map(LowCardinality(String), String),
-    -- Figures by name; docs/metrics.md defines each.
+    -- Figures by name; docs/replay.md defines each.
     results Map(LowCardinality(String), Float64),
     stored_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD)
 )

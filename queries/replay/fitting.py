@@ -27,6 +27,8 @@ from queries.replay.planning import CHOSEN_KINDS, Planning, planning_of
 from queries.replay.prefills import Prefills, prefills_of
 
 PREFILL_NAME: Final = "prefill"
+PROBES_APART: Final = 0.2
+"""Acceptance probes keep an interval if their gaps differ by no more than this share of it, at the median."""
 
 
 class Fit(NamedTuple):
@@ -203,7 +205,7 @@ def pauses_of(rounds: Sequence[GraphExecution], began_at: int) -> tuple[Pause, .
 
 
 def probe_interval_of(rounds: Sequence[GraphExecution]) -> int:
-    """The shortest time from a speculative round to an acceptance probe; 0 without any."""
+    """The usual time from a speculative round to an acceptance probe; 0 where they keep no such interval."""
     speculated_at = 0
     gaps = []
     for one in rounds:
@@ -211,7 +213,10 @@ def probe_interval_of(rounds: Sequence[GraphExecution]) -> int:
             gaps.append(one.started_at - speculated_at)
         if one.graph_kind == GraphKind.SPECULATIVE:
             speculated_at = one.started_at
-    return min(gaps, default=0)
+    if not gaps:
+        return 0
+    usual_ns = statistics.median(gaps)
+    return int(usual_ns) if statistics.median(abs(gap - usual_ns) for gap in gaps) < PROBES_APART * usual_ns else 0
 
 
 def feedback_share(chosen: Sequence[GraphExecution]) -> float:
@@ -233,6 +238,8 @@ def notes_on(rounds: Sequence[GraphExecution], parts: Parts) -> tuple[str, ...]:
             "the host stumbled on speculative rounds only; stumbles that would have come while it decoded plainly"
             " are in no record, and not in the simulation"
         )
+    if any(one.graph_purpose == Purpose.ACCEPTANCE_PROBE for one in chosen) and not probe_interval_of(rounds):
+        notes.append("the record has acceptance probes at no even interval; the simulated scheduler makes none")
     other = sum(one.batch_tokens_emitted or 0 for one in rounds if one.graph_kind not in CHOSEN_KINDS)
     if other:
         notes.append(f"{other} tokens came from rounds that no scheduler chose; in the simulation these emit none")
