@@ -1,42 +1,78 @@
-"""A query with a time or an engine reads only what it must."""
+"""A question reads only the partitions, granules and columns that it needs: on a fleet over two days."""
 
 import re
-from datetime import UTC, datetime
+from collections.abc import Iterator
 
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from queries.catalogue import load
+from queries.catalogue import Query, load
 from queries.runner import asked
-from tests.fixtures.query_rows import ENGINE, insert, round_of
+from tests.fixtures.databases import database
+from tests.fixtures.generated import generate
 
-HOURS = 3
+EXECUTIONS, ENGINES = 300_000, 5
+GRANULE = 8192
+QUERIES = load().values()
 
 
-def granules_read(client: Client, name: str, **values: object) -> list[int]:
-    """Of each scan of the query, how many granules the indexes leave."""
+@pytest.fixture(scope="module")
+def fleet(store: Client) -> Iterator[Client]:
+    """Five engines with fifty cells each, in two partitions: noon to noon."""
+    with database(store):
+        generate(store, EXECUTIONS, ENGINES)
+        yield store
+
+
+def estimated(client: Client, name: str, **values: object) -> tuple[int, int]:
+    """Parts and rows of `graph_executions` that each scan of it reads on average, by EXPLAIN ESTIMATE."""
     sql, parameters = asked(name, values)
-    lines = client.query(f"EXPLAIN indexes = 1 {sql}", parameters=parameters).result_rows
-    scans = "\n".join(line for (line,) in lines).split("ReadFromMergeTree")[1:]
-    return [min(map(int, re.findall(r"Granules: (\d+)/", scan)), default=-1) for scan in scans]
+    tables = client.query(f"EXPLAIN ESTIMATE {sql}", parameters=parameters).result_rows
+    plan = client.query(f"EXPLAIN {sql}", parameters=parameters).result_columns[0]
+    scans = max("\n".join(plan).count("graph_executions)"), 1)
+    return next(((row[2] // scans, row[3] // scans) for row in tables if row[1] == "graph_executions"), (0, 0))
 
 
-@pytest.fixture
-def hours(clickhouse: Client) -> Client:
-    """An execution a second for some hours, in many granules, of two engines."""
-    for engine in ("engine-1", "engine-2"):
-        rounds = [round_of(n, 1000.0 * n, "decode", 13) for n in range(HOURS * 3600)]
-        insert(clickhouse, rounds, ENGINE._replace(service_instance_id=engine))
-    return clickhouse
+def parts(client: Client) -> dict[str, int]:
+    """Parts of each partition."""
+    rows = client.query(
+        "SELECT partition, count() FROM system.parts"
+        " WHERE active AND database = currentDatabase() AND table = 'graph_executions' GROUP BY partition"
+    ).result_rows
+    return {str(partition): int(count) for partition, count in rows}
 
 
-def test_time_and_engine_narrow_every_scan(hours: Client) -> None:
-    for name in load():
-        everything = granules_read(hours, name)
-        assert min(everything) > 1, name
-        by_time = granules_read(hours, name, **{"from": datetime(2026, 11, 2, tzinfo=UTC)})
-        assert by_time == [0] * len(everything), name
-        by_engine = granules_read(hours, name, service_instance_id="engine-3")
-        assert by_engine == [0] * len(everything), name
-        narrow = granules_read(hours, name, service_instance_id="engine-1", to=datetime(2026, 11, 1, 0, 1, tzinfo=UTC))
-        assert max(narrow) < max(everything), name
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
+def test_time_engine_and_cell_narrow_what_is_read(fleet: Client, query: Query) -> None:
+    by_partition = parts(fleet)
+    assert len(by_partition) == 2
+    read_parts, rows = estimated(fleet, query.name)
+    assert read_parts <= by_partition["20261102"], "the newest half hour lies in one partition"
+    assert rows <= EXECUTIONS / 2, "of fifty cells an engine, two"
+    for narrow in ({"service_instance_id": "engine-1"}, {"cell": "bench-1-49", "service_instance_id": "engine-1"}):
+        narrow_parts, narrow_rows = estimated(fleet, query.name, **narrow)
+        assert narrow_parts <= read_parts
+        assert narrow_rows <= 3 * GRANULE, narrow
+    assert estimated(fleet, query.name, **{"from": "2026-11-03", "service_instance_id": "engine-1"})[1] == 0
+    assert estimated(fleet, query.name, service_instance_id="absent")[1] == 0
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
+def test_only_columns_that_the_query_names_are_read(fleet: Client, query: Query) -> None:
+    sql, parameters = asked(query.name, {"last_s": 0})
+    lines = fleet.query(f"EXPLAIN header = 1 {sql}", parameters=parameters).result_rows
+    named = set(re.findall(r"\w+", sql))
+    for step in "\n".join(line for (line,) in lines).split("ReadFromMergeTree")[1:]:
+        header = re.search(r"Header: ((?:.*\n)+?)\s*(?:$|\n[A-Z])", step + "\n")
+        assert header, step
+        read = set(re.findall(r"^\W*(?:Header: )?(\w+) [A-Z]", header[0], re.MULTILINE))
+        assert read, step
+        assert read <= named | {"cell_id", "dummy"}, "`cell` is made of `cell_id`"
+        assert len(read) < 30 or query.name == "record"
+
+
+@pytest.mark.parametrize("name", ["cells", "engines", "package_comparison", "tokens_by_concurrency"])
+def test_the_fleets_day_is_judged_without_reading_it(fleet: Client, name: str) -> None:
+    cells = fleet.query("SELECT uniqExact(service_instance_id, cell) FROM graph_executions").first_row[0]
+    assert cells == ENGINES * 50
+    assert estimated(fleet, name, last_s=0)[1] <= 0.6 * EXECUTIONS

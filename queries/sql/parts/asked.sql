@@ -1,4 +1,4 @@
--- row: The time asked for, from `since` to before `until`.
+-- row: The time asked for, from `since` to before `until`, and the engines, unless all are.
 -- parameter from: DateTime64(9, 'UTC') = 1970-01-01 00:00:00 | Executions submitted at or after this instant. Left out: all of the cell or arm where one is named, else last_s.
 -- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
 -- parameter last_s: UInt32 = 1800 | Without `from`, `cell` and `arm`: look at so many seconds up to the newest execution that the other parameters leave, by its engine's clock or its arrival, whichever is earlier; 0 is everything.
@@ -14,8 +14,10 @@ SELECT CAST((
         {last_s:UInt32} = 0 OR {cell:String} != '' OR {arm:String} != '', min(first_started_at),
         subtractSeconds(max(least(newest_at, {to:DateTime64(9, 'UTC')})), {last_s:UInt32})
     ),
-    least({to:DateTime64(9, 'UTC')}, addNanoseconds(max(last_started_at), 1))
-), 'Tuple(since DateTime64(9, \'UTC\'), until DateTime64(9, \'UTC\'))')
+    least({to:DateTime64(9, 'UTC')}, addNanoseconds(max(last_started_at), 1)),
+    groupUniqArrayIf(toString(service_instance_id), {host:String} != '' OR {package:String} != '' OR {recipe:String} != ''
+        OR {arm:String} != '' OR {cell:String} != '')
+), 'Tuple(since DateTime64(9, \'UTC\'), until DateTime64(9, \'UTC\'), engines Array(String))')
 FROM cell_graphs
 WHERE ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
     AND ({host:String} = '' OR host_name = {host:String})

@@ -10,6 +10,7 @@ SELECT *, cell
 FROM graph_executions
 WHERE started_at >= asked.since
     AND started_at < asked.until
+    AND (empty(asked.engines) OR service_instance_id IN (SELECT arrayJoin(asked.engines)))
     AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
     AND ({host:String} = '' OR host_name = {host:String})
     AND ({package:String} = '' OR engine_package = {package:String})
