@@ -8,13 +8,12 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-
-import structlog
+from typing import Final
 
 from collector.acceptance import Outcome, ReceivedRequest
 from collector.spool.verdict import verdict_of
 
-log = structlog.get_logger(__name__)
+_LAST_ANSWERS_S: Final = 1.0
 
 
 class Waiting:
@@ -52,11 +51,11 @@ class Answers:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer everyone who still waits, and end."""
+        """Answer those who still wait, within a second: the doors are closed by then, so that few can hear it."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        self._thread.join()
+        self._thread.join(_LAST_ANSWERS_S)
 
     def expect(self, waiting: list[Waiting], within_s: float) -> None:
         """These are on disk, in the order of their coming; ClickHouse has so long to tell of them."""

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import httpx
 
-from collector.spool.database import spool_file
+from collector.spool.database import opened_beside, spool_file
+from collector.spool.ledger import read_ledger
+from collector.spool.records import Ledger
 from tests.fixtures.running import Addresses, free_addresses, started
 from tests.fixtures.senders import Sender, eventually, senders, sending
 
@@ -41,9 +43,16 @@ def stored(addresses: Addresses) -> dict[str, tuple[int, int, int]]:
     return {instance: (int(count), int(different), int(missing)) for instance, count, different, missing in rows.json()["data"]}  # fmt: skip
 
 
+def ledger(data_dir: Path) -> Ledger:
+    with opened_beside(spool_file(data_dir)) as beside:
+        return read_ledger(beside).get("http", Ledger())
+
+
 def assert_stored_once(addresses: Addresses, made: list[Sender], of: str) -> None:
     eventually(lambda: pending(addresses.data_dir) == 0)
-    found = stored(addresses)
+    found, told = stored(addresses), ledger(addresses.data_dir)
+    assert told.adds_up
+    assert told.stored == sum(count for count, _, _ in found.values()), f"{of}: the ledger says {told}"
     for sender in made:
         count, different, missing = found.get(sender.instance, (0, 0, 0))
         assert count == different, f"{of}: {count - different} executions of {sender.instance} are stored twice"
