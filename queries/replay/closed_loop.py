@@ -185,7 +185,12 @@ def result_of(
 
 
 def with_lost_ones(executions: Sequence[GraphExecution]) -> tuple[GraphExecution, ...]:
-    """The executions, each one that was never recorded taken for a round like the one before it."""
+    """The executions, each one that was never recorded taken for a round like the one before it.
+
+    Where more are missing than there are, they are left out: nothing could be said of them.
+    """
+    if executions_lost(executions) > len(executions):
+        return tuple(executions)
     filled = list(executions[:1])
     for one in executions[1:]:
         filled += [filled[-1]] * (one.graph_sequence - filled[-1].graph_sequence - 1)
@@ -198,6 +203,8 @@ def notes_on_lost_ones(executions: Sequence[GraphExecution]) -> tuple[str, ...]:
     lost = executions_lost(executions)
     if not lost:
         return ()
+    if lost > len(executions):
+        return (f"{lost} executions were lost, more than there are: the recorded tokens/s are too low",)
     return (f"{lost} executions were lost; each is counted as one more round like the one before it",)
 
 

@@ -68,12 +68,21 @@ def fitted(cell: CellExecutions) -> Fit:
     """Fit a cell.
 
     Raises:
-        CallError: no decision in it says what it was chosen from, so that there is nothing to take again.
+        CallError: no decision in it says what it was chosen from, or it records no GPU times or no tokens.
     """
-    first = next((n for n, one in enumerate(cell.executions) if can_be_taken_again(one)), None)
+    first = next(
+        (n for n, one in enumerate(cell.executions) if one.graph_kind in CHOSEN_KINDS and can_be_taken_again(one)),
+        None,
+    )
     if first is None:
         raise CallError(f"cell {cell.cell} records no candidates of any decision: there is nothing to replay")
     head, rounds = cell.executions[:first], cell.executions[first:]
+    for what, known in (
+        ("GPU times", any(one.graph_gpu_time_ns for one in rounds)),
+        ("tokens", any(one.batch_tokens_emitted for one in rounds)),
+    ):
+        if not known:
+            raise CallError(f"cell {cell.cell} records no {what}: it cannot be simulated; --form exact needs none")
     parts = parts_of(cell, rounds)
     launch_ns = launch_ns_of(cell.executions)
     # The device may still be at what was submitted before.
