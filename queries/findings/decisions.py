@@ -34,6 +34,8 @@ class Decisions:
     """True costs, in ns."""
     plain: Ints
     """Graphs that decode plainly."""
+    on_time: Bools
+    """The host was not systematically late with the chosen graph."""
     stumble: Ints
     """By execution of the timeline, as in `Costs`."""
     trials: float
@@ -106,13 +108,14 @@ def decisions_of(timeline: Timeline, costs: Costs, stretches: list[Stretch]) -> 
     lanes = np.array([e.batch_lanes or 1 for e in chosen_from], dtype=np.float64)
     total = costs.total[timeline.bins[row]]
     chosen = timeline.graph[row]
-    total = np.where(np.isnan(total), _from_estimates(estimates, chosen, total), total)
+    on_time = costs.slow[row] == 0
+    total = np.where(np.isnan(total), _from_estimates(estimates, chosen, total, on_time), total)
     total[np.isnan(estimates)] = np.nan
     started = timeline.started[row]
     tokens = true_tokens(timeline, stretches, started, lanes, believed)
     plain = _plain(timeline, believed, lanes)
     trials = float(lanes.mean()) * max((stretch.rounds for stretch in stretches), default=0)
-    return Decisions(timeline, row, chosen, estimates, believed, tokens, total, plain, costs.stumble, trials)
+    return Decisions(timeline, row, chosen, estimates, believed, tokens, total, plain, on_time, costs.stumble, trials)
 
 
 def _recorded(execution: GraphExecution) -> bool:
@@ -126,17 +129,21 @@ def _recorded(execution: GraphExecution) -> bool:
     )
 
 
-def usual_overhead(estimates: Floats, chosen: Ints, costs: Floats) -> float:
-    """What the cost model usually charges on top of true costs, in ns: as seen at graphs in use, which are up to date."""
-    picked = np.arange(len(chosen)), chosen
+def usual_overhead(estimates: Floats, chosen: Ints, costs: Floats, on_time: Bools) -> float:
+    """What the cost model usually charges on top of true costs, in ns.
+
+    As seen at graphs in use, which are up to date, and where the host is not slow, if there are such.
+    """
+    rows = np.flatnonzero(on_time) if on_time.any() else np.arange(len(chosen))
+    picked = rows, chosen[rows]
     over = estimates[picked] - costs[picked]
     fair = over[np.abs(over) <= OVERHEAD_MAX * costs[picked]]
     return max(float(np.median(fair)), 0.0) if len(fair) else 0.0
 
 
-def _from_estimates(estimates: Floats, chosen: Ints, costs: Floats) -> Floats:
+def _from_estimates(estimates: Floats, chosen: Ints, costs: Floats, on_time: Bools) -> Floats:
     """The cost of a graph that was never executed: the least that it was charged, less what is usually added."""
-    overhead = usual_overhead(estimates, chosen, costs)
+    overhead = usual_overhead(estimates, chosen, costs, on_time)
     with np.errstate(invalid="ignore"):
         least = np.min(np.where(np.isnan(estimates), np.inf, estimates), axis=0) - overhead
     return np.broadcast_to(np.where(np.isfinite(least), np.maximum(least, 1), np.nan), estimates.shape)

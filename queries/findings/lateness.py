@@ -42,10 +42,14 @@ class _Rounds(NamedTuple):
     graph: Ints
     speculative: Bools
     ratio: Floats
+    place: Ints
+    """Position among all of them."""
 
     def among(self, which: Bools) -> "_Rounds":
         """Some of them."""
-        return _Rounds(self.started[which], self.graph[which], self.speculative[which], self.ratio[which])
+        return _Rounds(
+            self.started[which], self.graph[which], self.speculative[which], self.ratio[which], self.place[which]
+        )
 
 
 def late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
@@ -64,7 +68,7 @@ def late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
         own = rounds.among(rounds.graph == graph)
         for slow in of_kind[kinds[graph]] if graph in kinds else ():
             _mark(result[:, graph], starts, _unless_on_time(slow, own), timeline.bin_ns)
-        for slow in _slow(own, rounds):
+        for slow in _slow(own, rounds, one_graph=True):
             _mark(result[:, graph], starts, slow, timeline.bin_ns)
     return result
 
@@ -74,7 +78,7 @@ def _rounds_of(timeline: Timeline, gpu: Floats) -> _Rounds:
     known[1:] &= ~timeline.feedback[:-1]
     bins, graphs = np.clip(timeline.bins[known], 0, len(gpu) - 1), timeline.graph[known]
     ratio = timeline.host[known] / gpu[bins, graphs]
-    return _Rounds(timeline.started[known], graphs, timeline.speculative[known], ratio)
+    return _Rounds(timeline.started[known], graphs, timeline.speculative[known], ratio, np.arange(len(ratio)))
 
 
 def _kinds(timeline: Timeline) -> dict[int, bool]:
@@ -85,14 +89,20 @@ def _kinds(timeline: Timeline) -> dict[int, bool]:
     return executed | dict.fromkeys(never, True)
 
 
-def _slow(rounds: _Rounds, everything: _Rounds) -> list[Slow]:
-    """The stretches in which the host is slow with these rounds, in order."""
+def _slow(rounds: _Rounds, everything: _Rounds, *, one_graph: bool = False) -> list[Slow]:
+    """The stretches in which the host is slow with these rounds, in order.
+
+    Of one graph the rounds must also have followed one another in the engine: a graph that is run only in the wake of
+    stumbles is late each time, and not slow.
+    """
     late = rounds.ratio > LATE_ABOVE
     found = []
     for first, after in _runs(late):
         ended = after < len(late)
         ratios = rounds.ratio[first:after][late[first:after]]
         if len(ratios) < (RUN_MIN_ENDED if ended else RUN_MIN) or _scatter(ratios) > SCATTER_MAX:
+            continue
+        if one_graph and _longest_block(rounds.place[first:after]) < RUN_MIN:
             continue
         if not ended and _strikes_others(rounds, after - 1, everything):
             continue
@@ -123,6 +133,12 @@ def _runs(late: Bools) -> list[tuple[int, int]]:
         open_end = len(late) - 1 - last < ON_TIME_ROUNDS
         runs.append((first, len(late) if open_end else last + 1))
     return runs
+
+
+def _longest_block(places: Ints) -> int:
+    """The most rounds that follow one another directly."""
+    breaks = np.flatnonzero(np.diff(places) > 1)
+    return int(np.diff([-1, *breaks.tolist(), len(places) - 1]).max())
 
 
 def _scatter(ratios: Floats) -> float:

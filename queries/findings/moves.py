@@ -68,7 +68,7 @@ def _worn_off(poison: Poison, charged_since: Floats) -> bool:
 
 def estimates_of(decisions: Decisions, before: Sequence[GraphExecution] = ()) -> Estimates:
     """The estimates of a cell, judged; `before` is what the engine did before it."""
-    overhead = usual_overhead(decisions.estimates, decisions.chosen, decisions.costs)
+    overhead = usual_overhead(decisions.estimates, decisions.chosen, decisions.costs, decisions.on_time)
     fair = decisions.costs + overhead
     with np.errstate(invalid="ignore"):
         inflated = decisions.estimates > fair * (1 + INFLATED_ABOVE)
