@@ -20,6 +20,7 @@ SELECT
         AND length(span.trace_id) = 16 AND trace_id != toFixedString('', 16)
         AND length(span.span_id) = 8 AND span_id != toFixedString('', 8)
         AND started_at > toDateTime64(0, 9) AND duration_ns BETWEEN 0 AND 3600000000000
+        AND span.end_time_unix_nano <= 9223372036854775807
         AND graph_name != ''
         AND graph_kind IN ('plain_decode', 'speculative', 'prefill', 'mixed', 'draft', 'state')
         AND graph_purpose IN ('ordinary', 'refresh', 'acceptance_probe')

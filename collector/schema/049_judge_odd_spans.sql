@@ -131,7 +131,9 @@ FROM
             span.start_time_unix_nano = 0, 'span start is zero',
             span.start_time_unix_nano > 9223372036854775807, 'span start is beyond signed 64 bit nanoseconds',
             span.end_time_unix_nano < span.start_time_unix_nano, 'span end is before span start',
-            span.end_time_unix_nano - span.start_time_unix_nano > 3600000000000, 'span is longer than one hour',
+            -- Not as a difference: that of unsigned integers is signed, and may wrap.
+            span.end_time_unix_nano > span.start_time_unix_nano + 3600000000000, 'span is longer than one hour',
+            span.end_time_unix_nano > 9223372036854775807, 'span end is beyond signed 64 bit nanoseconds',
             resource_refusal != '', resource_refusal,
             notEmpty(attribute_refusals), arraySort(refusal -> indexOf([
                 'graph.name', 'graph.kind', 'graph.purpose', 'graph.sequence', 'graph.gpu_time_ns', 'graph.wall_time_ns',

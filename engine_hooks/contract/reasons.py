@@ -15,6 +15,7 @@ START_MISSING: Final = "span start is zero"
 START_BEYOND_INT64: Final = "span start is beyond signed 64 bit nanoseconds"
 END_BEFORE_START: Final = "span end is before span start"
 SPAN_TOO_LONG: Final = "span is longer than one hour"
+END_BEYOND_INT64: Final = "span end is beyond signed 64 bit nanoseconds"
 ENGINE_ATTRIBUTE_NOT_UTF8: Final = f"an attribute under {ENGINE_PREFIX} is not valid UTF-8"
 CANDIDATES_DIFFER: Final = "candidate arrays differ in length"
 
@@ -68,6 +69,7 @@ REASONS: Final[tuple[str, ...]] = (
     START_BEYOND_INT64,
     END_BEFORE_START,
     SPAN_TOO_LONG,
+    END_BEYOND_INT64,
     *(reason for attribute in RESOURCE_ATTRIBUTES for reason in reasons_of(attribute)),
     ENGINE_ATTRIBUTE_NOT_UTF8,
     *(reason for attribute in SPAN_ATTRIBUTES for reason in reasons_of(attribute)),

@@ -71,6 +71,8 @@ def _time_refusals(span: GraphSpan) -> Iterator[str]:
         yield reasons.END_BEFORE_START
     if span.end_ns - span.start_ns > names.LONGEST_TIME_NS:
         yield reasons.SPAN_TOO_LONG
+    if span.end_ns > _HIGHEST_INT64:
+        yield reasons.END_BEYOND_INT64
 
 
 def _attribute_refusals(attribute: Attribute, value: object) -> Iterator[str]:
