@@ -15,7 +15,13 @@ What each figure means, by formula and clock, stands in [metrics.md](metrics.md)
     tachograph query stuck_plain --param from=-1h        # a table for the eye, times in ms
     tachograph query cells --format parquet -o cells.parquet
 
-From Python: `queries.runner.run("cells", "http://127.0.0.1:8123/tachograph", "pandas", host="gpu-node-024")`.
+From Python, in one call each (`worked-post-mortem.md` shows them at work):
+
+    from queries.runner import run, save
+    url = "http://127.0.0.1:8123/tachograph"
+    frame = run("cells", url, host="gpu-node-024")            # pandas
+    table = run("cells", url, "arrow", last_s=86400)          # pyarrow
+    save("cells", url, "cells.parquet", **{"from": "-1h"})    # or .csv, .jsonl; `from` is a word of Python's
 
 Without `from`, a query looks at the half hour (`last_s`) up to the newest stored execution that its other parameters
 leave, so that a record of last week is found as well as a running engine; where a `cell` or an `arm` is named, at all of
@@ -40,7 +46,7 @@ A new query is one file `queries/sql/<topic>/<name>.sql`; its head has one entry
 
 
 TOPICS = {
-    "cells": "Cells",
+    "cells": "Verdicts on cells",
     "estimates": "Estimates and decisions",
     "costs": "What graphs cost",
     "gpu": "GPU and host",

@@ -1,10 +1,17 @@
-"""Ask a query of the catalogue: `run("cells", url, "pandas", host="gpu-node-024")`."""
+"""Ask a query of the catalogue, in one call: as rows, pandas, Arrow, or a file.
+
+from queries.runner import run, save
+cells = run("cells", "http://127.0.0.1:8123/tachograph", host="gpu-node-024")
+save("cells", "http://127.0.0.1:8123/tachograph", "cells.parquet", last_s=86400)
+"""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from queries.catalogue import find
 from queries.client import connected, one_line
+from queries.errors import CallError
 from queries.parameters import bound
 
 if TYPE_CHECKING:
@@ -15,6 +22,8 @@ Rows = list[dict[str, Any]]
 """One dict a row, keyed by column."""
 Format = Literal["rows", "pandas", "arrow"]
 RawFormat = Literal["CSVWithNames", "JSONEachRow", "Parquet"]
+
+FILE_FORMATS: dict[str, RawFormat] = {".parquet": "Parquet", ".csv": "CSVWithNames", ".jsonl": "JSONEachRow"}
 
 
 class Asked(NamedTuple):
@@ -81,3 +90,30 @@ def run_raw(name: str, url: str, format: RawFormat, values: Mapping[str, object]
     client = connected(url)
     with one_line(url):
         return bytes(client.raw_query(sql, parameters=parameters, fmt=format))
+
+
+def save(name: str, url: str, path: Path | str, **values: object) -> Path:
+    """Write the answer to a file, by its suffix Parquet, CSV or JSON lines: exact, nothing rounded.
+
+    Args:
+        name: The query.
+        url: ClickHouse, as for `run`.
+        path: The file; one that is there is overwritten.
+        values: The query's parameters, as for `run`.
+
+    Returns:
+        The path.
+
+    Raises:
+        CallError: another suffix, or the file cannot be written.
+        QueriesError: as `run`.
+    """
+    target = Path(path)
+    if target.suffix not in FILE_FORMATS:
+        raise CallError(f"{target}: the suffix says the format; it is one of {', '.join(FILE_FORMATS)}")
+    content = run_raw(name, url, FILE_FORMATS[target.suffix], values)
+    try:
+        target.write_bytes(content)
+    except OSError as wrong:
+        raise CallError(f"{target}: {wrong.strerror or wrong}") from wrong
+    return target

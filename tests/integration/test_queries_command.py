@@ -17,7 +17,7 @@ from clickhouse_connect.driver.client import Client
 from queries.catalogue import find, load
 from queries.commands.query import query
 from queries.errors import CallError, ParameterError, RefusedError, UnknownQueryError
-from queries.runner import run
+from queries.runner import run, save
 from tests.fixtures.query_rows import START_NS, insert, round_of
 
 ROOT = Path(__file__).parents[2]
@@ -152,3 +152,24 @@ def test_a_reader_that_has_gone_is_no_fault() -> None:
     ended = subprocess.run([sys.executable, "-c", call], stdout=writer, stderr=subprocess.PIPE, check=False, cwd=ROOT)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_save_writes_a_file_by_its_suffix(url: str, tmp_path: Path) -> None:
+    path = save("executions", url, tmp_path / "out.parquet", limit=2)
+    table = pyarrow.parquet.read_table(path)
+    assert table.column("graph_sequence").to_pylist() == [0, 1]
+    assert save("executions", url, str(tmp_path / "out.csv"), limit=2).read_text().count("\n") == 3
+    lines = save("executions", url, tmp_path / "out.jsonl", limit=2).read_text().splitlines()
+    assert json.loads(lines[0])["started_at"] == "2026-11-01 00:00:00.000000001"
+    with pytest.raises(CallError, match=r"out\.xlsx: the suffix says the format"):
+        save("executions", url, tmp_path / "out.xlsx")
+    with pytest.raises(CallError, match="No such file or directory"):
+        save("executions", url, tmp_path / "absent" / "out.csv")
+
+
+@pytest.mark.parametrize("name", load())
+def test_every_query_is_one_call_from_pandas_arrow_and_parquet(url: str, tmp_path: Path, name: str) -> None:
+    columns = [column.name for column in find(name).columns]
+    assert list(run(name, url, "pandas").columns) == columns
+    assert run(name, url, "arrow").column_names == columns
+    assert pyarrow.parquet.read_table(save(name, url, tmp_path / "out.parquet")).column_names == columns

@@ -18,7 +18,7 @@
 -- column moved_by_wall_time_ns [ns] | Its wall time.
 -- column moved_by_queue_depth [submissions] | Submissions in flight when it was submitted.
 -- column moved_by_span_id [] | Its span, in hex.
--- table: host_name, cell, started_at, graph, estimate_before_ns, estimate_after_ns, estimate_change_percent, moved_by_sequence, moved_by_gpu_time_ns, moved_by_wall_time_ns, moved_by_queue_depth, moved_by_purpose
+-- table: graph, estimate_before_ns, estimate_after_ns, moved_by_sequence, moved_by_gpu_time_ns, moved_by_wall_time_ns, moved_by_queue_depth, started_at, cell, host_name, moved_by_purpose, estimate_change_percent
 -- example: tachograph query estimate_moves --param cell=bench-r014
 SELECT
     m.service_instance_id AS service_instance_id,

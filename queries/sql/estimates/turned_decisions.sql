@@ -14,7 +14,7 @@
 -- column gain_percent [%] | Expected tokens/s of the better graph beyond those of the chosen one, at measured costs.
 -- column graph_wall_time_ns [ns] | How long the round took that was chosen instead.
 -- column tokens_lost [tokens] | Expected tokens lost by it.
--- table: cell, graph_sequence, started_at, graph_name, better_graph, better_estimate_ns, better_cost_ns, overcharge_ratio, gain_percent, tokens_lost
+-- table: graph_sequence, started_at, graph_name, better_graph, better_estimate_ns, better_cost_ns, gain_percent, tokens_lost, overcharge_ratio, cell
 -- example: tachograph query turned_decisions --param cell=bench-r014
 SELECT
     service_instance_id,

@@ -17,7 +17,7 @@
 -- column graph_queue_depth [submissions] | Submissions in flight at submission; 0 is drained.
 -- column graph_after_idle [] | The engine had no work before. Such executions are no slow ones: their wall time is not the graph's.
 -- column graph_completion_feedback_reason [] | Why the next one had to wait for it.
--- table: slow_rank, position, host_name, cell, graph_sequence, started_at, graph_name, graph_purpose, graph_gpu_time_ns, graph_wall_time_ns, slow_excess_ns, graph_queue_depth
+-- table: slow_rank, position, graph_sequence, started_at, graph_name, graph_gpu_time_ns, graph_wall_time_ns, slow_excess_ns, graph_queue_depth, graph_purpose, cell, host_name
 -- example: tachograph query slow_executions --param cell=bench-r014 --param slowest_count=3
 SELECT
     one.1 AS slow_rank,
