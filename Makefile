@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler bench-ingest bench-compare bench-changes bench-queries bench-replay
+.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler bench-ingest bench-compare bench-findings bench-changes bench-queries bench-replay
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -29,7 +29,7 @@ $(VENV)/installed-%: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/pip install --disable-pip-version-check --no-warn-script-location -e '.[$*]' $(if $(CI),--quiet,)
 	@touch $@
 
-test: install-dev browser promtool check ## formats, lint, types, import contracts, tests
+test: install-dev browser promtool alertmanager check ## formats, lint, types, import contracts, tests
 	@$(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 check: install-dev ## everything of `make test` but the tests
@@ -59,6 +59,9 @@ bench-queries: install-dev ## every query over 10 M executions, cold and warm, w
 bench-replay: install-dev ## how far replays of stuck cells are off live engines of the same seed
 	@$(BIN)/python -m tests.benchmarks.bench_replay $(ARGS)
 
+bench-findings: install-dev ## the diagnosis of 2,000 simulated cells whose cause is known
+	@$(BIN)/python -m tests.benchmarks.bench_findings $(ARGS)
+
 bench-compare: install-dev ## how often `compare` is right about arms that differ by nothing, and by 0.9 %
 	@$(BIN)/python -m tests.benchmarks.bench_compare $(ARGS)
 
@@ -82,6 +85,16 @@ promtool: $(VENV)/bin/python
 		cd $(BIN) && { apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus; }; } >/dev/null 2>&1 \
 			&& dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool; \
 		rm -f prometheus_*.deb; \
+	fi
+
+# Alertmanager and amtool, likewise; the tests start it themselves, on ports of their own.
+.PHONY: alertmanager
+alertmanager: $(VENV)/bin/python
+	@if [ ! -x $(BIN)/prometheus-alertmanager ] && ! command -v prometheus-alertmanager >/dev/null && command -v apt-get >/dev/null; then \
+		echo "Fetching Alertmanager for the tests of alerts"; \
+		cd $(BIN) && { apt-get download -qq prometheus-alertmanager 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus-alertmanager; }; } >/dev/null 2>&1 \
+			&& dpkg-deb --fsys-tarfile prometheus-alertmanager_*.deb | tar -x --strip-components=3 ./usr/bin/prometheus-alertmanager ./usr/bin/amtool; \
+		rm -f prometheus-alertmanager_*.deb; \
 	fi
 
 clean: ## remove .venv and build products

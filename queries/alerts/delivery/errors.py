@@ -1,0 +1,21 @@
+"""Why a receiver did not take alerts, or a silence: one line that shows no secret.
+
+NotDeliveredError             3
+├── ReceiverAwayError         3  it may take the same later: not reached, too slow, overloaded, failing
+├── ReceiverRefusedError      3  it answered, and would refuse the same again
+└── NotKeptError              3  what was told, or a silence, cannot be written to the disk
+"""
+
+from queries.alerts.notifying import NotDeliveredError
+
+
+class ReceiverAwayError(NotDeliveredError):
+    """Worth another attempt."""
+
+
+class ReceiverRefusedError(NotDeliveredError):
+    """Another attempt with the same content would fail in the same way."""
+
+
+class NotKeptError(NotDeliveredError):
+    """The data directory cannot be written."""

@@ -1,0 +1,101 @@
+"""Receivers that people read: each group is told when something changed, and again each repeat interval."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import tenacity
+
+from queries.alerts.delivery.attempts import again
+from queries.alerts.delivery.errors import ReceiverAwayError
+from queries.alerts.delivery.groups import Group, grouped
+from queries.alerts.delivery.notified import Notified
+from queries.alerts.delivery.silences import OwnSilences
+from queries.alerts.notifying import Alert, NotDeliveredError
+
+ATTEMPTS: Final = 6
+ATTEMPTS_APART_MAX_S: Final = 30.0
+REFUSED_PAUSE_S: Final = 300.0
+"""How long a group that was refused is not tried again."""
+
+
+class Channel(Protocol):
+    """The way to people: a webhook, Slack, email."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages, without secrets."""
+
+    def tell(self, group: Group) -> None:
+        """Send one message.
+
+        Raises:
+            NotDeliveredError: it did not arrive.
+        """
+
+
+class ToPeople:
+    """A receiver for channels that do not know themselves what they were told.
+
+    Args:
+        retrying: How a channel that is away is tried again.
+        now: The time, UTC.
+        elapsed_s: A monotonic clock.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        notified: Notified,
+        silences: OwnSilences,
+        *,
+        retrying: tenacity.Retrying | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        elapsed_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = channel.name
+        self._channel = channel
+        self._notified = notified
+        self._silences = silences
+        self._retrying = retrying or again(ATTEMPTS, ATTEMPTS_APART_MAX_S)
+        self._now = now
+        self._elapsed_s = elapsed_s
+        self._refused: dict[str, tuple[float, NotDeliveredError]] = {}
+        """By group, until when it is left alone, and what was said."""
+
+    def send(self, alerts: Sequence[Alert]) -> None:
+        """Tell each group of which something is news. One that is refused does not hold up the others.
+
+        Raises:
+            NotDeliveredError: the first failure. What arrived is not told again.
+        """
+        now = self._now()
+        groups = [group for group in grouped(self._heard(alerts, now), now) if self._notified.is_news(group, now)]
+        self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[0] > self._elapsed_s()}
+        failures = [failure for group in groups if (failure := self._tell(group, now))]
+        if failures:
+            raise failures[0]
+
+    def _heard(self, alerts: Sequence[Alert], now: datetime) -> list[Alert]:
+        silences = self._silences.active(now)
+        return [alert for alert in alerts if not any(silence.mutes(alert.labels) for silence in silences)]
+
+    def _tell(self, group: Group, now: datetime) -> NotDeliveredError | None:
+        """Why it did not arrive.
+
+        Raises:
+            ReceiverAwayError: nor will the others.
+        """
+        if group.key in self._refused:
+            return self._refused[group.key][1]
+        told = self._notified.without_old_endings(group)
+        try:
+            self._retrying(self._channel.tell, told)
+        except ReceiverAwayError:
+            raise
+        except NotDeliveredError as refusal:
+            self._refused[group.key] = (self._elapsed_s() + REFUSED_PAUSE_S, refusal)
+            return refusal
+        self._notified.record(told, now)
+        return None

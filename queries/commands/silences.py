@@ -1,0 +1,115 @@
+"""`tachograph alerts silence`: for a while, alerts with these labels wake nobody.
+
+Kept in Alertmanager where one is configured, and here for the webhooks and Apprise, which have no silences.
+"""
+
+import getpass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from queries.alerts.delivery.settings import DeliverySettings
+from queries.errors import CallError
+
+if TYPE_CHECKING:
+    from queries.alerts.delivery.silences import Silence
+
+ALERTMANAGER = "alertmanager"
+OWN = "tachograph"
+
+
+def create(
+    settings: DeliverySettings,
+    matchers: Annotated[
+        list[str],
+        typer.Argument(help="NAME=VALUE, NAME!=VALUE, NAME=~REGEX or NAME!~REGEX; all must fit.", metavar="MATCHER..."),
+    ],
+    comment: Annotated[str, typer.Option(help="Why, for those who wonder that nothing rings.")],
+    duration: Annotated[str, typer.Option("--for", help="For how long from now: 90m, 2h30m, 1d.")] = "2h",
+    author: Annotated[str, typer.Option(help="Who silences.", show_default="the user who runs it")] = "",
+) -> None:
+    """Silence alerts with these labels from now on. It ends by itself. Prints its id, with where it is kept."""
+    from queries.alerts.delivery.receivers import (  # noqa: PLC0415 -- --help stays quick
+        alertmanager_silences,
+        has_people,
+        own_silences,
+    )
+    from queries.alerts.delivery.silences import new_silence  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    silence = new_silence(matchers, duration, comment, author or getpass.getuser(), now)
+    alertmanager = alertmanager_silences(settings)
+    if alertmanager:
+        typer.echo(f"{alertmanager.create(silence)} {ALERTMANAGER}")
+    if has_people(settings) or not alertmanager:
+        typer.echo(f"{own_silences(settings).create(silence, now)} {OWN}")
+
+
+def list_silences(
+    settings: DeliverySettings,
+    everything: Annotated[bool, typer.Option("--all", help="Those that ended within five days as well.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """List the silences, by their end."""
+    now = datetime.now(UTC)
+    found = [(where, one) for where, one in _all(settings) if everything or one.state(now) != "expired"]
+    if as_json:
+        import json  # noqa: PLC0415
+
+        told = [one.model_dump(mode="json", by_alias=True) | {"where": where, "state": one.state(now)} for where, one in found]  # fmt: skip
+        typer.echo(json.dumps(told))
+        return
+    _print_table(found, now)
+
+
+def expire(
+    settings: DeliverySettings,
+    ids: Annotated[list[str], typer.Argument(help="Ids, or how they begin.", metavar="ID...")],
+) -> None:
+    """End silences now."""
+    from queries.alerts.delivery.receivers import alertmanager_silences, own_silences  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    running = [(where, one) for where, one in _all(settings) if one.state(now) != "expired"]
+    for wanted in ids:
+        where, silence = _the_one(wanted, running)
+        if where == OWN:
+            own_silences(settings).expire(silence.id, now)
+        elif alertmanager := alertmanager_silences(settings):
+            alertmanager.expire(silence.id)
+        typer.echo(f"{silence.id} {where} ended")
+
+
+def _all(settings: DeliverySettings) -> "list[tuple[str, Silence]]":
+    from queries.alerts.delivery.receivers import alertmanager_silences, own_silences  # noqa: PLC0415
+
+    alertmanager = alertmanager_silences(settings)
+    found = [(ALERTMANAGER, silence) for silence in alertmanager.all()] if alertmanager else []
+    found += [(OWN, silence) for silence in own_silences(settings).all()]
+    return sorted(found, key=lambda one: one[1].ends_at)
+
+
+def _the_one(wanted: str, running: "list[tuple[str, Silence]]") -> "tuple[str, Silence]":
+    fitting = [one for one in running if wanted and one[1].id.startswith(wanted)]
+    if len(fitting) != 1:
+        how_many = f"{len(fitting)} silences" if fitting else "no silence that still runs"
+        raise CallError(
+            f"{how_many} with an id that begins with {wanted!r}: `tachograph alerts silence list` names them"
+        )
+    return fitting[0]
+
+
+def _print_table(found: "list[tuple[str, Silence]]", now: datetime) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(caption=f"{len(found)} silences; times in UTC")
+    for heading in ("id", "where", "state", "matchers", "ends", "by", "why"):
+        table.add_column(heading, overflow="fold")
+    for where, one in found:
+        matchers = "\n".join(str(matcher) for matcher in one.matchers)
+        ends = f"{one.ends_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        table.add_row(one.id, where, one.state(now), *map(escape, (matchers, ends, one.created_by, one.comment)))
+    Console().print(table)
