@@ -20,6 +20,16 @@ WHERE request_id IN {request_ids:Array(String)}
 GROUP BY request_id
 """
 
+_LOST: Final = """
+SELECT
+    (SELECT count() FROM graph_executions
+        WHERE received_at BETWEEN fromUnixTimestamp64Milli({first:Int64}) AND fromUnixTimestamp64Milli({last:Int64})
+            AND toUnixTimestamp64Milli(received_at) IN {arrived:Array(Int64)})
+  < (SELECT sum(stored) FROM request_outcomes
+        WHERE received_at BETWEEN fromUnixTimestamp64Milli({first:Int64}) AND fromUnixTimestamp64Milli({last:Int64})
+            AND toUnixTimestamp64Milli(received_at) IN {arrived:Array(Int64)})
+"""
+
 _INSERT_SETTINGS: Final[Mapping[str, Any]] = {
     # The defaults of these changed between ClickHouse's versions, and exactly-once hangs on each.
     "async_insert": 0,
@@ -57,6 +67,16 @@ class RequestStore:
             request_id: Outcome(stored, dict(refused), other_spans, deduplicated, clock_trouble)
             for request_id, stored, refused, other_spans, deduplicated, clock_trouble in rows
         }
+
+    def has_lost(self, batch: list[ReceivedRequest]) -> bool:
+        """Whether executions are missing that the outcomes of these requests count as stored.
+
+        ClickHouse notes an insert's token before it commits the rows. If it dies in between, every later attempt
+        with that token passes for a repetition, and stores nothing.
+        """
+        arrived = sorted({one.received_unix_ms for one in batch})
+        parameters = {"arrived": arrived, "first": arrived[0], "last": arrived[-1]}
+        return bool(self._client.query(_LOST, parameters=parameters).first_row[0])
 
     def insert(self, batch: list[ReceivedRequest], token: str = "") -> None:
         """Store a batch of distinct requests. Again after a failure, with the same token, it is stored once.

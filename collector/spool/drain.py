@@ -42,6 +42,8 @@ class Store(Protocol):
 
     def insert(self, batch: list[ReceivedRequest], token: str = "") -> None: ...
 
+    def has_lost(self, batch: list[ReceivedRequest]) -> bool: ...
+
 
 class DrainLimits(NamedTuple):
     """Bounds of the drain."""
@@ -157,7 +159,7 @@ class Drain:
 
     def _move(self, batch: Batch) -> None:
         """Store one batch, or find what is wrong with it; returns early when stopping."""
-        move = _Move(batch, None if not batch.attempted else frozenset())
+        move = _Move(batch, frozenset() if batch.attempted else None, again=batch.attempted)
         try:
             self._persistently(move)
         except Exception as error:
@@ -183,6 +185,7 @@ class Drain:
         try:
             outcomes = self._stored(move)
         except Exception:
+            move.again = True
             self._store = None  # Opened anew: the server may have come back as another one, without a schema.
             raise
         self._spool.finish(move.batch, outcomes)
@@ -205,6 +208,9 @@ class Drain:
         if new:
             # With fewer rows it is another insert, and must bear another token.
             store.insert(new, batch.token if not move.before else token_of(one.request_id for one in new))
+            if move.again and store.has_lost(new):
+                log.warning("insert made again, because ClickHouse went down in the middle of it", requests=len(new))
+                store.insert(new, token_of((batch.token, "again")))
             known |= store.outcomes(one.request_id for one in new)
         return {one.request_id: _outcome_of(one, known, move.before) for one in batch.requests}
 
@@ -229,7 +235,7 @@ class Drain:
         if following is None:
             return False
         try:
-            self._attempt(_Move(following, None if not following.attempted else frozenset()))
+            self._attempt(_Move(following, frozenset() if following.attempted else None, again=following.attempted))
         except Exception as error:
             self._failed(error)
             return False
@@ -266,6 +272,8 @@ class _Move:
     before: frozenset[str] | None
     """Requests of it that the store knew before the first attempt, so that they are not of this batch's storing."""
     began: float = field(default_factory=time.monotonic)
+    again: bool = False
+    """An attempt came before, by this process or another."""
 
 
 def _outcome_of(one: ReceivedRequest, known: Mapping[str, Outcome], before: frozenset[str]) -> Outcome:

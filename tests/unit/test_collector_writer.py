@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
-from collector.acceptance import MalformedRequestError, Outcome, QueueFullError, StoreUnavailableError
+from collector.acceptance import MalformedRequestError, Outcome, QueueFullError, ReceivedRequest, StoreUnavailableError
 from collector.decoding.wire import request_id_of
-from collector.spool.records import Ledger, SpoolLimits
+from collector.spool.records import Ledger, SpoolLimits, token_of
 from collector.writer import Writer, WriterLimits
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.fake_store import QUICK, FakeStore, Written, closed_spool, request, writing
@@ -181,6 +181,19 @@ def test_an_answer_lost_after_the_insert_stores_once(tmp_path: Path) -> None:
         eventually(lambda: drained(written))
         assert written.spool.ledger() == {"grpc": Ledger(received=1, stored=1)}
     assert store.stored == [request_id_of(request(1))]
+
+
+def test_an_insert_that_clickhouse_noted_and_lost_is_made_again(tmp_path: Path) -> None:
+    store = FakeStore()
+    one = request_id_of(request(1))
+    store.tokens, store.vanished, store.known = [token_of([one])], {one}, {one: Outcome(stored=1)}
+    with closing(closed_spool(tmp_path)) as spool:
+        spool.append([ReceivedRequest(one, request(1), 1, "grpc", 1)])
+        spool.next_batch(10**6)
+    with writing(store, tmp_path) as written:
+        eventually(lambda: drained(written))
+        assert written.spool.ledger() == {"grpc": Ledger(received=1, stored=1)}
+    assert store.stored == [one]
 
 
 def test_an_unforeseen_fault_does_not_end_the_drain(tmp_path: Path) -> None:
