@@ -49,6 +49,7 @@ try:
     from queries.commands.postmortem import postmortem
     from queries.commands.query import query
     from queries.commands.replay import replay
+    from queries.commands.silences import create, expire, list_silences
     from queries.errors import QueriesError
     from queries.runner import run
 except ImportError as missing:
@@ -121,6 +122,27 @@ class Settings(BaseSettings):
     rows_url: str = Field(
         "", description="Where replays and other computed rows are sent; empty is the collector's HTTP port here."
     )
+    alertmanager_urls: str = Field(
+        "",
+        repr=False,
+        description="Alertmanagers that alerts are sent to, https://user:password@host:9093, separated by commas.",
+    )
+    alert_webhooks: SecretStr = Field(
+        SecretStr(""), description="URLs that alerts are posted to as Alertmanager would, separated by commas."
+    )
+    alert_notify: SecretStr = Field(
+        SecretStr(""), description="Apprise URLs (Slack, email, …) that alerts are told to, separated by commas."
+    )
+    alert_repeat_s: int = Field(
+        4 * 3600,
+        ge=60,
+        description="After so long, in s, webhooks and Apprise are told again of what still fires.",
+    )
+
+    @property
+    def dashboards_url(self) -> str:
+        """Where the dashboards are reached from here."""
+        return dashboard_url(self)
 
     @property
     def reachable_address(self) -> str:
@@ -359,7 +381,24 @@ def application() -> typer.Typer:
     app.command()(estimate)
     app.add_typer(spools())
     app.add_typer(simulations())
+    app.add_typer(alerting())
     return app
+
+
+def alerting() -> typer.Typer:
+    """`tachograph alerts`: who is woken, and when."""
+    alerts = typer.Typer(name="alerts", help="Alerts: who is woken, and when.", no_args_is_help=True)
+    alerts.add_typer(silencing())
+    return alerts
+
+
+def silencing() -> typer.Typer:
+    """`tachograph alerts silence`: for a while, nobody is woken by some alerts."""
+    silence = typer.Typer(name="silence", help="For a while, some alerts wake nobody.", no_args_is_help=True)
+    silence.command()(takes_settings(create))
+    silence.command("list")(takes_settings(list_silences))
+    silence.command()(takes_settings(expire))
+    return silence
 
 
 def spools() -> typer.Typer:

@@ -105,11 +105,11 @@ def _print_table(found: "list[tuple[str, Silence]]", now: datetime) -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table(caption=f"{len(found)} silences; times in UTC")
+    table = Table(caption="--json shows whole ids; times in UTC")
     for heading in ("id", "where", "state", "matchers", "ends", "by", "why"):
         table.add_column(heading, overflow="fold")
     for where, one in found:
         matchers = "\n".join(str(matcher) for matcher in one.matchers)
         ends = f"{one.ends_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-        table.add_row(one.id, where, one.state(now), *map(escape, (matchers, ends, one.created_by, one.comment)))
+        table.add_row(one.id[:8], where, one.state(now), *map(escape, (matchers, ends, one.created_by, one.comment)))
     Console().print(table)

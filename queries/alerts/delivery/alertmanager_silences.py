@@ -1,16 +1,20 @@
 """Silences in Alertmanager, through its API version 2."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from queries.alerts.delivery.endpoint import Endpoint
 from queries.alerts.delivery.errors import ReceiverAwayError, ReceiverRefusedError
 from queries.alerts.delivery.silences import Silence
 
 Answer = TypeVar("Answer")
+
+
+class _Created(BaseModel):
+    silence_id: str = Field(alias="silenceID")
 
 
 class AlertmanagerSilences:
@@ -27,7 +31,7 @@ class AlertmanagerSilences:
             ReceiverRefusedError: it is refused.
         """
         made = self._asked(lambda member: member.ask("POST", "/api/v2/silences", silence.posted()))
-        return _parsed(dict[str, Any], made)["silenceID"]
+        return _parsed(_Created, made).silence_id
 
     def all(self) -> list[Silence]:
         """Those that are kept there, by their end; as raising as `create`."""
@@ -47,7 +51,7 @@ class AlertmanagerSilences:
         return question(self._members[-1])
 
 
-def _parsed(kind: Any, answer: bytes) -> Any:
+def _parsed(kind: type[Answer], answer: bytes) -> Answer:
     try:
         return TypeAdapter(kind).validate_json(answer)
     except ValidationError as wrong:
