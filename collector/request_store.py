@@ -76,7 +76,8 @@ class RequestStore:
         """
         arrived = sorted({one.received_unix_ms for one in batch})
         parameters = {"arrived": arrived, "first": arrived[0], "last": arrived[-1]}
-        return bool(self._client.query(_LOST, parameters=parameters).first_row[0])
+        ((lost,),) = self._client.query(_LOST, parameters=parameters).result_rows
+        return bool(lost)
 
     def insert(self, batch: list[ReceivedRequest], token: str = "") -> None:
         """Store a batch of distinct requests. Again after a failure, with the same token, it is stored once.
