@@ -12,12 +12,13 @@ import json
 import re
 import struct
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NoReturn
+from functools import cache, lru_cache
+from typing import Any, Final, NoReturn
 
 import orjson
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from collector.acceptance import MalformedRequestError
 from collector.decoding.wire import varint
@@ -26,6 +27,8 @@ Encoder = Callable[[Any], bytes]
 _HEX_FIELDS = {"trace_id", "span_id", "parent_span_id"}
 _WIRE_VARINT, _WIRE_64, _WIRE_BYTES, _WIRE_32 = 0, 1, 2, 5
 _INTEGER = re.compile(r"-?[0-9]+")
+_KEPT_CHARACTERS_MAX: Final = 128
+"""Longer keys and texts are not kept for the next time they come, so that what is kept has a bound."""
 _DOUBLE = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?|NaN|-?Infinity")
 
 
@@ -107,12 +110,46 @@ def _encoder(field: FieldDescriptor) -> tuple[int, Encoder]:
 
 
 def _submessage_encoder(message: Descriptor) -> Encoder:
+    if message is KeyValue.DESCRIPTOR:
+        return lambda value: _plain_attribute(value) or _any_submessage_encoder(message)(value)
+    return _any_submessage_encoder(message)
+
+
+@cache
+def _any_submessage_encoder(message: Descriptor) -> Encoder:
     def encode(value: Any) -> bytes:
         if not isinstance(value, dict):
             raise TypeError
         return _length_prefixed(_encode_message(message, value))
 
     return encode
+
+
+def _plain_attribute(value: Any) -> bytes | None:
+    """A key and a scalar of its own type, nothing else, in one go: nearly all of a request. `None` for anything else."""
+    try:
+        key, held = value["key"], value["value"]
+        ((kind, content),) = held.items()
+        if len(value) != 2 or type(key) is not str or len(key) > _KEPT_CHARACTERS_MAX:
+            return None
+        if kind == "stringValue" and type(content) is str and len(content) <= _KEPT_CHARACTERS_MAX:
+            return _text_attribute(key, content)
+        encoded = _PLAIN[type(content), kind](content)
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return None  # Whoever encodes it field by field says what is wrong.
+    return _length_prefixed(_encoded_key(key) + _length_prefixed(encoded))
+
+
+@lru_cache(maxsize=4096)
+def _text_attribute(key: str, text: str) -> bytes:
+    return _length_prefixed(_encoded_key(key) + _length_prefixed(_PLAIN[str, "stringValue"](text)))
+
+
+@lru_cache(maxsize=1024)
+def _encoded_key(key: str) -> bytes:
+    """The key's field, and the tag of the value's."""
+    key_tag, value_tag = (_fields(KeyValue.DESCRIPTOR)[name][0] for name in ("key", "value"))
+    return key_tag + _text(key) + value_tag
 
 
 def _length_prefixed(encoded: bytes) -> bytes:
@@ -194,3 +231,22 @@ _SCALARS: dict[int, tuple[int, Encoder]] = {
     FieldDescriptor.TYPE_FIXED32: (_WIRE_32, _fixed32),
     FieldDescriptor.TYPE_DOUBLE: (_WIRE_64, _double),
 }
+
+
+def _tagged(kind: str) -> Encoder:
+    tag, encode, _ = _fields(AnyValue.DESCRIPTOR)[kind]
+    return lambda content: tag + encode(content)
+
+
+_PLAIN: Final[dict[tuple[type, str], Encoder]] = {
+    (held, kind): _tagged(kind)
+    for held, kind in (
+        (str, "stringValue"),
+        (bool, "boolValue"),
+        (int, "intValue"),
+        (str, "intValue"),
+        (float, "doubleValue"),
+        (int, "doubleValue"),
+    )
+}
+"""How the content of a scalar is encoded, by its Python type and JSON key."""

@@ -58,7 +58,7 @@ class DrainLimits(NamedTuple):
     """How long ClickHouse may answer a batch with an error before others are tried, to see whether it is the batch."""
     answer_within_s: float = 3.0
     """How long a sender waits for ClickHouse's word before its request is judged here, while ClickHouse stores. Judging
-    here takes ten times the CPU time of storing: under load, senders that wait are served sooner. Exporters wait 10 s."""
+    here takes twice the CPU time of storing, and more: under load, senders that wait are served sooner. Exporters wait 10 s."""
 
 
 class Drain:
