@@ -13,7 +13,8 @@ from tests.fixtures.generated import generate
 
 EXECUTIONS, ENGINES = 300_000, 5
 GRANULE = 8192
-QUERIES = load().values()
+QUERIES = [query for query in load().values() if query.topic != "alerts"]
+"""Rules of alerts look at what is arriving now; this fleet is of another day."""
 
 
 @pytest.fixture(scope="module")

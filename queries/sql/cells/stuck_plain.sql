@@ -1,6 +1,7 @@
 -- question: Which cells are stuck in plain decode, since when, and what would the best speculative graph have given?
--- uses: verdicts, plain_stretches, plain_alternatives
+-- uses: cell_figures, plain_stretches, plain_alternatives
 -- plan: stuck_or_turned_cells
+-- parameter inflated_above_s: Float64 = 1 | A cell is inflated when inflated estimates turned decisions for at least this long, in s.
 -- parameter limit: UInt64 = 1000 | At most so many cells, worst first.
 -- column service_instance_id [] | The engine instance.
 -- column cell [] | The cell.
@@ -40,8 +41,8 @@ SELECT
     best_speculative_graph,
     100 * (speculative_tokens_per_s / plain_tokens_per_s - 1) AS gain_percent,
     turned_s,
-    inflated
-FROM verdicts AS v
+    toBool(turned_s >= {inflated_above_s:Float64}) AS inflated
+FROM cell_figures AS v
 INNER JOIN plain_stretches AS s ON s.service_instance_id = v.service_instance_id
 LEFT JOIN plain_alternatives AS e ON e.service_instance_id = v.service_instance_id AND e.cell = v.cell
 WHERE v.stuck AND s.plain_since < v.ended_at AND s.plain_until > v.started_at
