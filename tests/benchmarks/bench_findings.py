@@ -23,7 +23,8 @@ from rich.table import Table
 from engine_hooks.simulator.many_cells import usable_cores
 from queries.findings.diagnosis import diagnose
 from queries.findings.findings import Kind
-from tests.fixtures.simulated_causes import CAUSES, simulated
+from tests.fixtures.simulated_causes import CAUSES
+from tests.fixtures.simulated_cells import simulated
 
 CELLS: Final = 2000
 REQUIRED: Final = {Kind.ESTIMATE_INFLATION: 0.98}

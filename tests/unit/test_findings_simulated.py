@@ -5,7 +5,8 @@ import pytest
 from queries.findings.diagnosis import diagnose
 from queries.findings.findings import Kind
 from tests.benchmarks.bench_findings import missed, outcome, scores
-from tests.fixtures.simulated_causes import CAUSES, simulated
+from tests.fixtures.simulated_causes import CAUSES
+from tests.fixtures.simulated_cells import simulated
 
 SEEDS = (1, 2)
 """Fixed, so that a failure is one of the code and not of luck."""
