@@ -43,6 +43,12 @@ try:
     from engine_hooks.commands.simulate.scenarios import scenarios
     from engine_hooks.errors import EngineHooksError
     from queries.client import shown
+    from queries.commands.alerts.backtest import backtest
+    from queries.commands.alerts.check import check
+    from queries.commands.alerts.history import history
+    from queries.commands.alerts.listing import list_alerts
+    from queries.commands.alerts.run import run as run_alerts
+    from queries.commands.alerts.try_rule import try_rule
     from queries.commands.changes import changes
     from queries.commands.compare import compare
     from queries.commands.mcp import mcp
@@ -121,6 +127,10 @@ class Settings(BaseSettings):
     )
     rows_url: str = Field(
         "", description="Where replays and other computed rows are sent; empty is the collector's HTTP port here."
+    )
+    alert_rules: Path | None = Field(None, description="Your directory of alert rules, beside the shipped ones.")
+    alert_interval_s: float = Field(
+        10.0, ge=1, le=3600, description="Seconds between two evaluations of the alert rules."
     )
     alertmanager_urls: str = Field(
         "",
@@ -252,11 +262,12 @@ def report_defect(defect: BaseException) -> None:
 
 
 def parts_of(settings: Settings) -> list[Part]:
-    """What `tachograph up` runs, in the order of their starting: collector, dashboards, two engines to look at."""
+    """What `tachograph up` runs, in the order of their starting: collector, dashboards, alerts, two engines to look at."""
     engine = ["simulate", "live", "--otlp-endpoint", settings.for_readers().otlp_endpoint]
     return [
         Part("collector", ["collect"], f"{settings.own_url(settings.otlp_http_port)}/readyz"),
         Part("dashboards", ["dashboard"], f"{dashboard_url(settings)}/_stcore/health"),
+        Part("alerts", ["alerts", "run"]),
         Part("engine-fooled", [*engine, "--cost-model", "exposed_mean", "--host", "demo-fooled"]),
         Part("engine-corrected", [*engine, "--cost-model", "drained_share", "--host", "demo-corrected"]),
     ]
@@ -388,6 +399,12 @@ def application() -> typer.Typer:
 def alerting() -> typer.Typer:
     """`tachograph alerts`: who is woken, and when."""
     alerts = typer.Typer(name="alerts", help="Alerts: who is woken, and when.", no_args_is_help=True)
+    alerts.command("run")(takes_settings(run_alerts))
+    alerts.command()(takes_settings(check))
+    alerts.command("list")(takes_settings(list_alerts))
+    alerts.command()(takes_settings(history))
+    alerts.command("test")(takes_settings(try_rule))
+    alerts.command()(takes_settings(backtest))
     alerts.add_typer(silencing())
     return alerts
 

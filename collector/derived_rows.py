@@ -1,4 +1,4 @@
-"""Rows that are computed from executions (replays, later alert history and annotations), stored beside them.
+"""Rows that are computed from executions (replays, the history of alerts), stored beside them.
 
 The SQL endpoint only reads; this is the one way to write, and only into the tables named here.
 Why a door and not an open endpoint: docs/decisions/0008-a-door-for-derived-rows.md
@@ -21,6 +21,7 @@ from collector.store_client import StoreClient
 DERIVED_TABLES: Final[Mapping[str, str]] = {
     "replays": "090_replays.sql",
     "replay_decisions": "091_replay_decisions.sql",
+    "alert_history": "095_alert_history.sql",
 }
 """The tables that take rows, each with the file of `collector/schema` that makes it."""
 

@@ -1,0 +1,222 @@
+"""The evaluator: asks every rule's question at each interval, moves the book, and tells receivers and history."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Event
+from typing import Any, Final
+
+import structlog
+
+from queries.alerts.book import Change, Entry, Identity, abandoned, look
+from queries.alerts.bounded import Call, Calls, TooSlowError
+from queries.alerts.clocks import Clock
+from queries.alerts.finding import Findings
+from queries.alerts.handing_over import Handing
+from queries.alerts.history import row_of
+from queries.alerts.memory import Memory
+from queries.alerts.notifying import Alert
+from queries.alerts.rule import Rule
+from queries.alerts.sources import Source
+from queries.errors import QueriesError
+from queries.runner import Rows
+
+ANSWER_S: Final = 10.0
+"""How long one evaluation waits for all answers together. What comes later is not waited for, and not asked twice."""
+
+
+@dataclass
+class Evaluator:
+    """One evaluator. `evaluate` is called by one thread."""
+
+    rules: Sequence[Rule]
+    source: Source
+    memory: Memory
+    clock: Clock
+    dashboards_url: str = ""
+    receivers: Sequence[Handing] = ()
+    findings: Findings | None = None
+    answer_s: float = ANSWER_S
+    on_change: Callable[[], object] | None = None
+    """Called once changes are remembered."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Evaluations done, skipped and failed, series left out: since it began."""
+
+    def __post_init__(self) -> None:
+        self._entries = self.memory.entries()
+        self._calls = Calls()
+        self._looked_at: dict[str, float] = {}
+        self._seen_at = self.clock.monotonic()
+        self._failing: dict[str, str] = {}
+        self._parting: tuple[Alert, ...] = ()
+
+    @property
+    def entries(self) -> Mapping[Identity, Entry]:
+        """Every alert that is not inactive."""
+        return self._entries
+
+    def evaluate(self) -> tuple[Change, ...]:
+        """Look at every rule that is due, once. Never raises for what a rule, a store or a receiver does.
+
+        Raises:
+            AlertStateError: what came of it cannot be remembered.
+        """
+        due = [rule for rule in self.rules if self._is_due(rule)]
+        answers = self._answers([rule for rule in due if rule.watches != "evaluator"])
+        changes = list(self._give_up_ruleless())
+        for rule in due:
+            rows = [self._own_row()] if rule.watches == "evaluator" else answers.get(rule.alert)
+            changes += self._look(rule, rows)
+        if self.findings:
+            self.findings.add_to(self._entries)
+        self._remember(changes)
+        self._tell()
+        return tuple(changes)
+
+    # ---- asking
+
+    def _is_due(self, rule: Rule) -> bool:
+        last = self._looked_at.get(rule.alert)
+        # A tenth early counts: a timer is never exact.
+        return last is None or self.clock.monotonic() - last >= 0.9 * rule.every
+
+    def _answers(self, rules: Sequence[Rule]) -> dict[str, Rows]:
+        """The rows of each rule that answered in time. Asked all at once, waited for together."""
+        deadline = self.clock.monotonic() + self.answer_s
+        at, trouble = self._store_time(deadline)
+        calls: dict[str, Call[Rows] | None] = {}
+        for rule in rules:
+            if at or rule.watches:
+                calls[rule.alert] = self._start(rule, at or self.clock.now())
+        failing = {rule.alert: trouble for rule in rules if rule.alert not in calls}
+        answers: dict[str, Rows] = {}
+        for name, call in calls.items():
+            try:
+                answers[name] = self._waited_for(call, deadline)
+            except (QueriesError, TooSlowError) as wrong:
+                failing[name] = str(wrong)
+            except Exception as defect:
+                failing[name] = f"{type(defect).__name__}: {defect}"
+        self._note(failing, {rule.alert for rule in rules})
+        return answers
+
+    def _start(self, rule: Rule, at: datetime) -> Call[Rows] | None:
+        call = self._calls.start(rule.alert, lambda: self.source.rows(rule, at, is_now=True))
+        if call is None:
+            self.counts["evaluations_skipped"] += 1
+        return call
+
+    def _store_time(self, deadline: float) -> tuple[datetime | None, str]:
+        call = self._calls.start("store time", self.source.store_time)
+        try:
+            return self._waited_for(call, deadline), ""
+        except Exception as wrong:
+            return None, str(wrong) or type(wrong).__name__
+
+    def _waited_for(self, call: "Call[Any] | None", deadline: float) -> Any:
+        if call is None:
+            raise TooSlowError("its last question is not answered yet")
+        return call.result(deadline - self.clock.monotonic())
+
+    def _note(self, failing: Mapping[str, str], asked: set[str]) -> None:
+        """Say once of each rule that it fails, and that it does no longer."""
+        log = structlog.get_logger()
+        self.counts["evaluations_failed"] += len(failing)
+        for name, why in failing.items():
+            if name not in self._failing:
+                log.warning("a rule cannot be evaluated", rule=name, error=why[:400])
+        for name in sorted(asked & self._failing.keys() - failing.keys()):
+            log.info("a rule is evaluated again", rule=name)
+        kept = {name: why for name, why in self._failing.items() if name not in asked}
+        self._failing = {**kept, **failing}
+        if not self._failing:
+            self._seen_at = self.clock.monotonic()
+
+    def _own_row(self) -> dict[str, Any]:
+        return {
+            "blind_s": self.clock.monotonic() - self._seen_at if self._failing else 0.0,
+            "rules_failing": len(self._failing),
+            "evaluations_skipped": self.counts["evaluations_skipped"],
+            "failing": "; ".join(f"{name}: {why[:200]}" for name, why in sorted(self._failing.items())[:3]),
+        }
+
+    # ---- moving
+
+    def _look(self, rule: Rule, rows: Rows | None) -> tuple[Change, ...]:
+        now = self.clock.monotonic()
+        mine = {identity: entry for identity, entry in self._entries.items() if entry.rule == rule.alert}
+        elapsed_s = now - self._looked_at.get(rule.alert, now)
+        looked = look(rule, mine, rows, elapsed_s=elapsed_s, now=self.clock.now())
+        self._looked_at[rule.alert] = now
+        for identity in mine:
+            del self._entries[identity]
+        self._entries.update(looked.entries)
+        self.counts["series_left_out"] += looked.left_out
+        return looked.changes
+
+    def _give_up_ruleless(self) -> Iterable[Change]:
+        """Alerts of rules that were taken away while the evaluator was down."""
+        names = {rule.alert for rule in self.rules}
+        for identity, entry in list(self._entries.items()):
+            if entry.rule not in names:
+                change = abandoned(entry, self.clock.now())
+                del self._entries[identity]
+                if change and change.entry.standing.ended:
+                    self._parting += (change.entry.alert(self.dashboards_url),)
+                if change:
+                    yield change
+
+    # ---- telling
+
+    def _remember(self, changes: Sequence[Change]) -> None:
+        now = self.clock.now()
+        self.counts["evaluations"] += 1
+        log = structlog.get_logger()
+        for change in changes:
+            entry = change.entry
+            log.info("alert", state=str(entry.standing.state), before=str(change.before), **entry.labels)
+        # With its finding, where it has got one meanwhile.
+        latest = [Change(self._entries.get(one.entry.identity, one.entry), one.before) for one in changes]
+        counters = {**self.counts, "evaluated_at": now.timestamp()} | self._receiver_counts()
+        self.memory.keep(self._entries.values(), (row_of(change, now) for change in latest), counters)
+        if changes and self.on_change:
+            self.on_change()
+
+    def _receiver_counts(self) -> dict[str, float]:
+        counts: Counter[str] = Counter()
+        for receiver in self.receivers:
+            counts += Counter(
+                alerts_sent=receiver.sent, alerts_not_delivered=receiver.failed, alerts_dropped=receiver.dropped
+            )
+        return dict(counts)
+
+    def _tell(self) -> None:
+        alerts = (*self._parting, *self.alerts())
+        self._parting = ()
+        if alerts:
+            for receiver in self.receivers:
+                receiver.put(alerts)
+
+    def alerts(self) -> tuple[Alert, ...]:
+        """What receivers are told: everything that fires, and what ended lately."""
+        return tuple(
+            entry.alert(self.dashboards_url)
+            for entry in self._entries.values()
+            if entry.standing.fires or entry.standing.ended
+        )
+
+
+def run_every(evaluator: Evaluator, interval_s: float, stopping: Event) -> None:
+    """Evaluate at each interval until told to stop. What one evaluation overran is left out and counted, never made up."""
+    clock = evaluator.clock
+    due = clock.monotonic()
+    while not stopping.is_set():
+        evaluator.evaluate()
+        due += interval_s
+        late = clock.monotonic() - due
+        if late > 0:
+            missed = int(late // interval_s) + 1
+            evaluator.counts["evaluations_skipped"] += missed
+            due += missed * interval_s
+        stopping.wait(max(0.0, due - clock.monotonic()))

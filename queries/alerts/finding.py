@@ -1,0 +1,117 @@
+"""The diagnosis of the cell that an alert is about, in a few lines: told with the alert, never waited for long."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from queries.alerts.book import Entry, Identity
+from queries.alerts.bounded import Call, Calls, TooSlowError
+from queries.errors import QueriesError
+from queries.findings.findings import Diagnosis, EstimateInflation, Poison
+
+WAIT_S: Final = 5.0
+"""How long one evaluation waits for all of its findings."""
+AT_ONCE_MAX: Final = 4
+"""Diagnoses under way at a time; further alerts get theirs at a later evaluation."""
+
+Tell = Callable[[str, str], str]
+"""Engine instance and cell to text. May raise QueriesError."""
+
+
+class Findings:
+    """Puts the finding into alerts that want one, once each."""
+
+    def __init__(self, tell: Tell, wait_s: float = WAIT_S) -> None:
+        self._tell = tell
+        self._wait_s = wait_s
+        self._calls = Calls()
+        self._under_way: dict[Identity, Call[str]] = {}
+        self._failed: set[Identity] = set()
+
+    def add_to(self, entries: dict[Identity, Entry]) -> None:
+        """Give each alert that fires about a cell its annotation `finding`; those not known in time get it later."""
+        wanting = [entry for entry in entries.values() if self._wants(entry)]
+        self._forget(entries)
+        for entry in wanting:
+            self._begin(entry)
+        left_s = self._wait_s
+        for entry in wanting:
+            if call := self._under_way.get(entry.identity):
+                text = self._text_of(entry.identity, call, left_s)
+                left_s = left_s if call.is_done else 0.0
+                if text:
+                    entries[entry.identity] = replace(entry, annotations={**entry.annotations, "finding": text})
+
+    def _wants(self, entry: Entry) -> bool:
+        return (
+            entry.standing.fires
+            and "finding" not in entry.annotations
+            and "cell" in entry.about
+            and entry.identity not in self._failed
+        )
+
+    def _forget(self, entries: dict[Identity, Entry]) -> None:
+        firing = {identity for identity, entry in entries.items() if entry.standing.fires}
+        self._failed &= firing
+        self._under_way = {identity: call for identity, call in self._under_way.items() if identity in firing}
+
+    def _begin(self, entry: Entry) -> None:
+        if entry.identity in self._under_way or sum(not one.is_done for one in self._under_way.values()) >= AT_ONCE_MAX:
+            return
+        instance, cell = entry.about.get("service_instance_id", ""), entry.about["cell"]
+        call = self._calls.start(f"finding {instance} {cell}", lambda: self._tell(instance, cell))
+        if call:
+            self._under_way[entry.identity] = call
+
+    def _text_of(self, identity: Identity, call: Call[str], wait_s: float) -> str:
+        try:
+            return call.result(wait_s)
+        except TooSlowError:
+            return ""
+        except Exception as wrong:
+            if not isinstance(wrong, QueriesError):
+                structlog.get_logger().warning("a finding failed", error=f"{type(wrong).__name__}: {wrong}"[:400])
+            self._failed.add(identity)
+            return f"none: {str(wrong)[:300]}"
+
+
+def telling(clickhouse_url: str) -> Tell:
+    """Diagnoses stored cells."""
+
+    def tell(instance: str, cell: str) -> str:
+        from queries.findings.stored import find_in_cell  # noqa: PLC0415 (scipy and numpy slow the start)
+
+        return in_words(find_in_cell(clickhouse_url, instance, cell))
+
+    return tell
+
+
+def in_words(diagnosis: Diagnosis) -> str:
+    """What happened, since when, what it costs, and which execution did it."""
+    lines = [f"{diagnosis.label.value.replace('_', ' ')}: {_cost(diagnosis)}"]
+    for finding in diagnosis.findings[:2]:
+        lines.append(f"- {finding.kind.value.replace('_', ' ')} since {_clock(finding.since_ns)}")
+        lines += [f"  {evidence.says}" for evidence in finding.evidence[:2]]
+        if isinstance(finding, EstimateInflation):
+            lines += [_poison(poison) for poison in finding.poisons[:1]]
+    return "\n".join(lines)[:2000]
+
+
+def _cost(diagnosis: Diagnosis) -> str:
+    per_s = diagnosis.tokens_lost / diagnosis.seconds if diagnosis.seconds > 0 else 0.0
+    return f"{per_s:,.0f} tokens/s lost in this cell ({diagnosis.tokens_lost:,.0f} in {diagnosis.seconds:.0f} s)"
+
+
+def _poison(poison: Poison) -> str:
+    which = "an execution that was never recorded" if poison.sequence is None else f"execution {poison.sequence}"
+    return (
+        f"  poisoned by {which} of {poison.graph} at {_clock(poison.at_ns)}, which lifted the estimate from "
+        f"{poison.estimate_before_ns / 1e6:.1f} to {poison.estimate_after_ns / 1e6:.1f} ms"
+    )
+
+
+def _clock(unix_ns: int) -> str:
+    return f"{datetime.fromtimestamp(unix_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,80 @@
+"""`tachograph alerts list`: the rules, and where each alert stands."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from queries.commands.alerts.settings import AlertSettings, state_directory
+
+if TYPE_CHECKING:
+    from queries.alerts.book import Entry
+    from queries.alerts.loading import Rules
+
+_SHOWN_FIRST: Final = ("firing", "no_data", "pending", "resolved", "gone")
+
+
+def list_alerts(
+    settings: AlertSettings, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+) -> None:
+    """Show each rule, and every alert that is not inactive, as the evaluator of this data directory last left them."""
+    from queries.alerts.loading import load_rules  # noqa: PLC0415 (slow to load)
+    from queries.alerts.memory import document_of, remembered  # noqa: PLC0415
+
+    rules = load_rules(settings.alert_rules, settings.alert_interval_s)
+    entries, counters = remembered(state_directory(settings))
+    if as_json:
+        told = {
+            "rules": [rule.alert for rule in rules.rules],
+            "refused": [str(refused) for refused in rules.refused],
+            "alerts": [document_of(entry) for entry in entries.values()],
+            "counters": counters,
+        }
+        typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        return
+    console = Console()
+    console.print(rules_table(rules, list(entries.values())))
+    if entries:
+        console.print(alerts_table(list(entries.values())))
+    for refused in rules.refused:
+        console.print(f"[red]refused[/] {refused}", soft_wrap=True)
+    console.print(last_evaluation(counters), soft_wrap=True)
+
+
+def rules_table(rules: "Rules", entries: "list[Entry]") -> Table:
+    """One line a rule."""
+    table = Table("rule", "asks", "severity", "alerts", box=None, pad_edge=False)
+    for rule in rules.rules:
+        states = [str(entry.standing.state) for entry in entries if entry.rule == rule.alert]
+        counted = ", ".join(f"{states.count(state)} {state}" for state in _SHOWN_FIRST if state in states)
+        table.add_row(rule.alert, rule.query or f"the {rule.watches}", rule.severity, counted or "inactive")
+    return table
+
+
+def alerts_table(entries: "list[Entry]") -> Table:
+    """One line an alert, what fires first."""
+    table = Table("state", "alert", "since", "summary", box=None, pad_edge=False)
+    for entry in sorted(entries, key=lambda one: (_SHOWN_FIRST.index(one.standing.state), one.rule, one.identity)):
+        since = f"{entry.starts_at:%m-%d %H:%M:%S}" if entry.starts_at else ""
+        table.add_row(str(entry.standing.state), entry.rule, since, entry.annotations.get("summary", ""))
+    return table
+
+
+def last_evaluation(counters: Mapping[str, float]) -> str:
+    """When, and what went wrong since the evaluator began."""
+    if "evaluated_at" not in counters:
+        return "no evaluator ever ran on this data directory: `tachograph alerts run` is one"
+    at = datetime.fromtimestamp(counters["evaluated_at"], UTC)
+    troubles = [
+        f"{name.replace('_', ' ')} {value:,.0f}"
+        for name, value in sorted(counters.items())
+        if value and name not in _FIGURES
+    ]
+    return f"last evaluated {at:%Y-%m-%d %H:%M:%S} UTC" + (f"; {', '.join(troubles)}" if troubles else "")
+
+
+_FIGURES: Final = ("evaluated_at", "evaluations", "history_rows_stored", "alerts_sent")

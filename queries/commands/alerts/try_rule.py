@@ -1,0 +1,46 @@
+"""`tachograph alerts test`: one rule on stored data, at one instant."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from queries.commands.alerts.settings import AlertSettings
+from queries.commands.output import write
+
+
+def try_rule(
+    settings: AlertSettings,
+    rule: Annotated[str, typer.Argument(help="Its name.")],
+    *,
+    at: Annotated[str, typer.Option(metavar="TIME", help="The instant: ISO 8601, now, or -2h.")] = "now",
+) -> None:
+    """Evaluate one rule as of an instant: the rows it looks at, what each shows, and the state that follows.
+
+    A rule with a `for` is looked at as often as that takes, up to the instant.
+
+    Exit codes: 0 nothing fires; 10 something does; 2 no such rule; 3 no ClickHouse answers; 4 ClickHouse refused the query.
+    """
+    from queries.alerts.conditions import judge  # noqa: PLC0415 (slow to load)
+    from queries.alerts.loading import load_rules  # noqa: PLC0415
+    from queries.alerts.looking_back import as_of, instant_of  # noqa: PLC0415
+    from queries.alerts.sources import StoredSource  # noqa: PLC0415
+    from queries.catalogue import find  # noqa: PLC0415
+    from queries.terminal import answer_table  # noqa: PLC0415
+
+    chosen = load_rules(settings.alert_rules, settings.alert_interval_s).named(rule)
+    source = StoredSource(settings.clickhouse_url, settings.rows_url)
+    looked = as_of(chosen, source, instant_of(at), settings.alert_interval_s, is_now=at == "now")
+    if chosen.query and looked.rows:
+        write(answer_table(find(chosen.query), looked.rows), None)
+    console = Console()
+    if not looked.rows:
+        console.print("its query has no rows then")
+    for row in looked.rows:
+        which = ", ".join(str(row[name]) for name in chosen.identity) or chosen.alert
+        console.print(f"{which}: {judge(chosen.when, row)}", soft_wrap=True, markup=False)
+    for entry in looked.entries:
+        state, summary = entry.standing.state, entry.annotations.get("summary", "")
+        console.print(f"-> {state}: {summary}", soft_wrap=True, markup=False, style="bold")
+    if any(entry.standing.fires for entry in looked.entries):
+        raise typer.Exit(10)

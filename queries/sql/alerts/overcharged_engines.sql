@@ -1,0 +1,69 @@
+-- question: Which engines' schedulers charge a graph more than it costs, for how long, and did it change decisions?
+-- uses: decisions, measured_costs, cells_nearby, asked
+-- plan: charged_cells
+-- parameter limit: UInt64 = 10000 | At most so many engines, the most time turned first.
+-- column service_instance_id [] | The engine instance.
+-- column host_name [] | Host.
+-- column engine_package [] | Build under test.
+-- column scheduler_cost_model [] | Cost model that made the estimates.
+-- column graph [] | The graph whose overcharge turned the most time; '' without any.
+-- column overcharged_s [s] | From the first to the last decision that overcharged it, in the time asked for.
+-- column overcharged_since [time] | The first of those.
+-- column charge_to_cost [ratio] | Mean charge of those decisions / its measured cost.
+-- column decisions_turned [decisions] | Decisions that it would have won at its measured cost.
+-- column turned_s [s] | Wall time of the decisions turned.
+-- column tokens_lost [tokens] | Expected tokens lost by the decisions turned, at measured costs.
+-- column cell [] | The cell of the last overcharged decision; '' without any.
+-- table: host_name, graph, charge_to_cost, overcharged_s, overcharged_since, turned_s, decisions_turned, tokens_lost, scheduler_cost_model
+-- example: tachograph query overcharged_engines --param from=-2m
+SELECT
+    e.service_instance_id AS service_instance_id,
+    e.host_name AS host_name,
+    e.engine_package AS engine_package,
+    e.scheduler_cost_model AS scheduler_cost_model,
+    o.graph AS graph,
+    if(o.graph = '', 0, (toUnixTimestamp64Nano(o.until) - toUnixTimestamp64Nano(o.since)) / 1e9) AS overcharged_s,
+    if(o.graph = '', NULL, o.since) AS overcharged_since,
+    if(o.graph = '', NULL, o.charge_to_cost) AS charge_to_cost,
+    o.decisions_turned AS decisions_turned,
+    o.turned_s AS turned_s,
+    o.tokens_lost AS tokens_lost,
+    o.cell AS cell
+FROM
+(
+    SELECT
+        service_instance_id,
+        any(n.host_name) AS host_name,
+        any(n.engine_package) AS engine_package,
+        max(cost_model_latest).2 AS scheduler_cost_model
+    FROM cells_nearby AS n
+    WHERE window_started_at > subtractSeconds(asked.since, 30)
+    GROUP BY service_instance_id
+) AS e
+LEFT JOIN
+(
+    SELECT
+        d.service_instance_id AS service_instance_id,
+        d.graph AS graph,
+        minIf(d.started_at, is_overcharged) AS since,
+        maxIf(d.started_at, is_overcharged) AS until,
+        avgIf(d.estimate_ns / m.cost_ns, is_overcharged) AS charge_to_cost,
+        countIf(turned AND position = best) AS decisions_turned,
+        sumIf(graph_wall_time_ns, turned AND position = best) / 1e9 AS turned_s,
+        sumIf((rates[best] - rates[chosen]) * graph_wall_time_ns, turned AND position = best) AS tokens_lost,
+        argMaxIf(d.cell, d.started_at, is_overcharged) AS cell
+    FROM
+    (
+        SELECT *
+        FROM decisions
+        ARRAY JOIN graphs AS graph, estimates_ns AS estimate_ns, overcharged AS is_overcharged, arrayEnumerate(graphs) AS position
+        WHERE started_at >= asked.since AND started_at < asked.until
+    ) AS d
+    INNER JOIN measured_costs AS m ON m.service_instance_id = d.service_instance_id AND m.cell = d.cell AND m.graph = d.graph
+    GROUP BY service_instance_id, graph
+    HAVING countIf(is_overcharged) > 0
+    ORDER BY turned_s DESC, until - since DESC, graph
+    LIMIT 1 BY service_instance_id
+) AS o ON o.service_instance_id = e.service_instance_id
+ORDER BY turned_s DESC, overcharged_s DESC, service_instance_id
+LIMIT {limit:UInt64}

@@ -1,0 +1,49 @@
+-- question: Which graphs run slower on the GPU now than ever before on the same engine?
+-- uses: arrived, arrived_engines
+-- parameter at: DateTime64(9, 'UTC') = now | The instant to judge by, on the collector's clock: what arrived later is not known yet.
+-- parameter span_s: UInt32 = 300 | Now: so long before an engine's newest 30 s window, in s. What came before it, as far back as lookback_s, is its history.
+-- parameter recent_s: UInt32 = 180 | Without a complete cell that arrived within this, nothing is known of an engine, in s.
+-- parameter windows_before_min: UInt32 = 10 | No verdict with a history of fewer 30 s windows that executed the graph.
+-- parameter executions_min: UInt32 = 20 | Windows with fewer executions of the graph do not count.
+-- parameter limit: UInt64 = 10000 | At most so many graphs, the most slowed first.
+-- column service_instance_id [] | The engine instance.
+-- column host_name [] | Host.
+-- column engine_package [] | Build under test.
+-- column graph_name [] | The graph.
+-- column slowed_fraction [fraction] | gpu_time_now_ns / gpu_time_history_ns - 1; below 0 where it runs as it used to.
+-- column gpu_time_now_ns [ns] | Median, over the windows of now, of the median GPU time (within 1 %).
+-- column gpu_time_history_ns [ns] | 95th percentile, over the windows before, of the same: what it cost at its slowest.
+-- column windows_now [windows] | Windows of now.
+-- column windows_before [windows] | Windows before.
+-- table: host_name, graph_name, slowed_fraction, gpu_time_now_ns, gpu_time_history_ns, windows_now, windows_before
+-- example: tachograph query regressed_graphs --param lookback_s=21600
+SELECT
+    service_instance_id,
+    any(w.host_name) AS host_name,
+    any(w.engine_package) AS engine_package,
+    graph_name,
+    gpu_time_now_ns / gpu_time_history_ns - 1 AS slowed_fraction,
+    quantileExactIf(0.5)(median_ns, is_now) AS gpu_time_now_ns,
+    quantileExactIf(0.95)(median_ns, NOT is_now) AS gpu_time_history_ns,
+    countIf(is_now) AS windows_now,
+    countIf(NOT is_now) AS windows_before
+FROM
+(
+    SELECT
+        a.service_instance_id AS service_instance_id,
+        window_started_at,
+        graph_name,
+        any(a.host_name) AS host_name,
+        any(a.engine_package) AS engine_package,
+        window_started_at >= subtractSeconds(any(e.newest_window_at), {span_s:UInt32}) AS is_now,
+        quantilesDDMerge(0.01, 0.5, 0.9)(gpu_time_sketch)[1] AS median_ns
+    FROM arrived AS a
+    INNER JOIN arrived_engines AS e ON e.service_instance_id = a.service_instance_id
+    WHERE e.last_received_at > subtractSeconds({at:DateTime64(9, 'UTC')}, {recent_s:UInt32})
+    GROUP BY service_instance_id, window_started_at, graph_name
+    HAVING sum(a.executions) >= {executions_min:UInt32}
+) AS w
+GROUP BY service_instance_id, graph_name
+HAVING windows_now >= 3 AND windows_before >= {windows_before_min:UInt32}
+ORDER BY slowed_fraction DESC, service_instance_id, graph_name
+LIMIT {limit:UInt64}

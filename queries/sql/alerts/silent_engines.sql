@@ -1,0 +1,22 @@
+-- question: Which engines that were heard of lately are silent, and since when?
+-- uses: arrived_engines
+-- parameter at: DateTime64(9, 'UTC') = now | The instant to judge by, on the collector's clock: what arrived later is not known yet.
+-- parameter limit: UInt64 = 10000 | At most so many engines, the longest silent first.
+-- column service_instance_id [] | The engine instance.
+-- column host_name [] | Host.
+-- column engine_package [] | Build under test.
+-- column silent_since [time] | Last arrival, by the collector's clock.
+-- column silent_s [s] | at - silent_since.
+-- column executions [executions] | Stored executions of the engine within lookback_s.
+-- table: host_name, service_instance_id, silent_s, silent_since, executions
+-- example: tachograph query silent_engines
+SELECT
+    service_instance_id,
+    host_name,
+    engine_package,
+    e.last_received_at AS silent_since,
+    (toUnixTimestamp64Milli(toDateTime64({at:DateTime64(9, 'UTC')}, 3, 'UTC')) - toUnixTimestamp64Milli(silent_since)) / 1e3 AS silent_s,
+    executions
+FROM arrived_engines AS e
+ORDER BY silent_s DESC, service_instance_id
+LIMIT {limit:UInt64}

@@ -1,0 +1,47 @@
+-- question: Which engines sit in plain decode cell after cell, by their latest complete cells?
+-- uses: complete_cells, arrived_engines
+-- parameter at: DateTime64(9, 'UTC') = now | The instant to judge by, on the collector's clock: what arrived later is not known yet.
+-- parameter stuck_above: Float64 = 0.3 | A cell is stuck when its plain fraction is above this.
+-- parameter minimum_decoding_s: Float64 = 3 | No verdict of stuck before a cell has this much ordinary decoding, in s, so that the first rounds of a live window raise no flag.
+-- parameter latest_cells: UInt8 = 3 | So many of the latest cells are looked at.
+-- parameter recent_s: UInt32 = 180 | Without a complete cell that arrived within this, nothing is known of an engine, in s.
+-- parameter limit: UInt64 = 10000 | At most so many engines, the worst first.
+-- column service_instance_id [] | The engine instance.
+-- column host_name [] | Host.
+-- column engine_package [] | Build under test.
+-- column scheduler_cost_model [] | Cost model of the scheduler.
+-- column cells_judged [cells] | Of the latest complete cells with enough decoding, how many are recent.
+-- column plain_fraction_of_two [fraction] | The plain fraction that at least two of them reach; empty below two.
+-- column plain_fraction [fraction] | That of the latest.
+-- column cell [] | The latest of them that is stuck; the latest where none is.
+-- column tokens_per_s [tokens/s] | Of that cell.
+-- column stuck_since [time] | Start of the first of them that is stuck; empty where none is.
+-- table: host_name, plain_fraction_of_two, plain_fraction, cells_judged, stuck_since, cell, tokens_per_s, scheduler_cost_model
+-- example: tachograph query stuck_engines --param at=-1h
+SELECT
+    service_instance_id,
+    any(c.host_name) AS host_name,
+    any(c.engine_package) AS engine_package,
+    any(c.scheduler_cost_model) AS scheduler_cost_model,
+    count() AS cells_judged,
+    if(cells_judged >= 2, arrayReverseSort(groupArray(fraction))[2], NULL) AS plain_fraction_of_two,
+    argMax(fraction, cell_started_at) AS plain_fraction,
+    argMax(c.cell, (is_stuck, cell_started_at)) AS cell,
+    argMax(c.batch_tokens_emitted / nullIf((toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9, 0), (is_stuck, cell_started_at)) AS tokens_per_s,
+    if(max(is_stuck), minIf(cell_started_at, is_stuck), NULL) AS stuck_since
+FROM
+(
+    SELECT
+        *,
+        plain_ns / (plain_ns + speculative_ns) AS fraction,
+        fraction > {stuck_above:Float64} AS is_stuck,
+        max(cell_received_at) OVER (PARTITION BY service_instance_id) > subtractSeconds({at:DateTime64(9, 'UTC')}, {recent_s:UInt32}) AS is_recent,
+        row_number() OVER (PARTITION BY service_instance_id ORDER BY cell_started_at DESC) AS place
+    FROM complete_cells
+    WHERE NOT is_late AND plain_ns + speculative_ns >= {minimum_decoding_s:Float64} * 1e9
+) AS c
+INNER JOIN arrived_engines AS e ON e.service_instance_id = c.service_instance_id
+WHERE is_recent AND e.has_speculative AND place <= {latest_cells:UInt8}
+GROUP BY service_instance_id
+ORDER BY plain_fraction_of_two DESC NULLS LAST, service_instance_id
+LIMIT {limit:UInt64}

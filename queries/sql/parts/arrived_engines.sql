@@ -1,0 +1,15 @@
+-- part: Engines heard of by the instant asked for: when last, and whether they have a speculative graph to choose, as engine_graphs defines it.
+-- uses: arrived
+SELECT
+    service_instance_id,
+    any(host_name) AS host_name,
+    any(engine_package) AS engine_package,
+    max(a.last_received_at) AS last_received_at,
+    sum(a.executions) AS executions,
+    max(window_started_at) AS newest_window_at,
+    groupUniqArrayIf(graph_name, graph_kind = 'speculative') AS speculative_executed,
+    groupUniqArray(graph_name) AS executed,
+    groupUniqArrayArray(promising_candidates) AS promising,
+    notEmpty(speculative_executed) OR arrayExists(graph -> NOT has(executed, graph), promising) AS has_speculative
+FROM arrived AS a
+GROUP BY service_instance_id
