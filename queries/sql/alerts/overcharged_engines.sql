@@ -54,7 +54,7 @@ LEFT JOIN
         argMaxIf(d.cell, d.started_at, is_overcharged) AS cell
     FROM
     (
-        SELECT *
+        SELECT service_instance_id, cell, started_at, graph_wall_time_ns, rates, chosen, best, turned, graph, estimate_ns, is_overcharged, position
         FROM decisions
         ARRAY JOIN graphs AS graph, estimates_ns AS estimate_ns, overcharged AS is_overcharged, arrayEnumerate(graphs) AS position
         WHERE started_at >= asked.since AND started_at < asked.until

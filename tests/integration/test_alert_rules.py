@@ -1,0 +1,227 @@
+"""Every shipped rule on tiny rows: it fires, it does not just below its threshold, and it clears below the clear one."""
+
+from pathlib import Path
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from queries.alerts.loading import SHIPPED, load_rules
+from queries.alerts.notifying import Alert
+from tests.fixtures.alert_rows import CELL_S, RULES, Fleet, Watch
+from tests.fixtures.query_rows import ENGINE, believing
+
+
+@pytest.fixture
+def fleet(clickhouse: Client, clickhouse_url: str) -> Fleet:
+    return Fleet(clickhouse, clickhouse_url)
+
+
+def after(cells: int) -> float:
+    """Two seconds after so many cells."""
+    return cells * CELL_S + 2.0
+
+
+def test_stuck_in_plain(fleet: Fleet) -> None:
+    watch = Watch(fleet, "StuckInPlain")
+    fleet.cell(0, 0)
+    fleet.cell(1, 30)
+    assert watch.states(after(2)) == ["inactive"], "one stuck cell is a stumble"
+    fleet.cell(2, 9)
+    assert watch.states(after(3)) == ["inactive"], "the second is at 0.3, not above"
+    fleet.cell(3, 10)
+    assert watch.states(after(4)) == ["firing"]
+    alert: Alert = watch.entry.alert("http://dashboards/")
+    assert alert.labels == {
+        "alertname": "StuckInPlain",
+        "severity": "critical",
+        "service_instance_id": "engine-1",
+        "host_name": "node-1",
+    }
+    assert "33%" in alert.annotations["summary"]
+    assert alert.generator_url.startswith("http://dashboards/cell?engine=engine-1&cell=")
+    assert alert.ends_at is None
+    fleet.cell(4, 7)
+    fleet.cell(5, 6)
+    assert watch.states(after(5), after(6)) == ["firing", "firing"], "0.23 in two of three is not below 0.2"
+    fleet.cell(6, 5)
+    assert watch.states(after(7)) == ["firing"], "0.2 itself is not below"
+    fleet.cell(7, 5)
+    assert watch.states(after(8)) == ["resolved"]
+
+
+def test_stuck_in_plain_needs_a_speculative_graph(fleet: Fleet) -> None:
+    for number in range(3):
+        fleet.cell(number, 30)
+    assert Watch(fleet, "StuckInPlain").states(after(3)) == ["inactive"]
+
+
+def test_a_clock_that_is_off_hides_no_alert(fleet: Fleet) -> None:
+    behind = ENGINE._replace(service_instance_id="behind", host_name="behind")
+    ahead = ENGINE._replace(service_instance_id="ahead", host_name="ahead")
+    for engine, delay_s in ((behind, 1801.0), (ahead, -1799.0)):
+        for number, plain in enumerate((0, 30, 30)):
+            fleet.cell(number, plain, engine, delay_s=delay_s)
+    watch = Watch(fleet, "StuckInPlain")
+    watch.look(after(3))
+    assert {dict(identity)["host_name"] for identity in watch.entries} == {"behind", "ahead"}
+
+
+def test_estimate_inflation(fleet: Fleet) -> None:
+    watch = Watch(fleet, "EstimateInflation")
+    right = believing({"P128": (28.0, 10.0), "decode": (13.0, 4.4)})
+    fleet.arrive(fleet.rounds(0, ["P128"] * 30, gpu_ms=28.0, **right))
+    # 10 / 34 ms is less than 4.4 / 13 ms, which is less than 10 / 28 ms.
+    fleet.arrive(
+        fleet.rounds(
+            30, ["decode"] * 30, gpu_ms=13.0, wall_ms=990.0, **believing({"P128": (34.0, 10.0), "decode": (13.0, 4.4)})
+        )
+    )
+    assert watch.states(60.5) == ["inactive"], "29 s from the first to the last"
+    fleet.arrive(
+        fleet.rounds(
+            60, ["decode"] * 3, gpu_ms=13.0, wall_ms=990.0, **believing({"P128": (34.0, 10.0), "decode": (13.0, 4.4)})
+        )
+    )
+    assert watch.states(62.5) == ["firing"]
+    assert "P128 1.21 times" in watch.entry.annotations["summary"]
+    fleet.arrive(fleet.rounds(63, ["P128"] * 100, gpu_ms=28.0, **right))
+    assert watch.states(100, 135, 145, 160) == ["firing", "firing", "resolved", "resolved"]
+
+
+def test_inflation_that_changed_no_decision_wakes_nobody(fleet: Fleet) -> None:
+    charged = believing({"P128": (34.0, 10.0), "decode": (13.0, 3.0)})
+    fleet.arrive(fleet.rounds(0, ["P128"] * 90, gpu_ms=28.0, **charged))
+    assert Watch(fleet, "EstimateInflation").states(60, 90) == ["inactive", "inactive"]
+
+
+def late_rounds(fleet: Fleet, from_s: float, seconds: int, late: int, gap_ms: float = 60.0) -> None:
+    """Ten rounds a second, of which the first `late` find the device idle."""
+    executions = []
+    for n in range(10 * seconds):
+        is_late = n % 10 < late
+        gpu_ms = 100.0 - (gap_ms if is_late else 0.0)
+        executions += fleet.rounds(
+            from_s + n / 10, ["P128"], gpu_ms=gpu_ms, wall_ms=100.0, graph_queue_depth=0 if is_late else 1
+        )
+    fleet.arrive(executions)
+
+
+def test_host_bound(fleet: Fleet) -> None:
+    watch = Watch(fleet, "HostBound")
+    late_rounds(fleet, 0, 60, 3)
+    assert watch.states(60) == ["inactive"], "three of ten are not above 0.3"
+    late_rounds(fleet, 60, 140, 4)
+    assert watch.states(120, 150, 180, 190) == ["pending", "pending", "firing", "firing"]
+    late_rounds(fleet, 200, 60, 2)
+    assert watch.states(260) == ["firing"], "0.2 is not below 0.15"
+    late_rounds(fleet, 260, 140, 1)
+    assert watch.states(320, 350, 381) == ["firing", "firing", "resolved"]
+
+
+def test_one_long_stumble_is_not_host_bound(fleet: Fleet) -> None:
+    late_rounds(fleet, 0, 30, 0)
+    fleet.arrive(fleet.rounds(30, ["P128"], gpu_ms=28.0, wall_ms=61.0, graph_queue_depth=0))
+    late_rounds(fleet, 31, 29, 0)
+    assert Watch(fleet, "HostBound").states(60, 120, 180) == ["inactive"] * 3
+
+
+def windows(fleet: Fleet, first: int, count: int, gpu_ms: float) -> None:
+    for number in range(first, first + count):
+        fleet.arrive(fleet.rounds(number * CELL_S, ["P128"] * 29, gpu_ms=gpu_ms))
+
+
+def test_graph_regression(fleet: Fleet) -> None:
+    watch = Watch(fleet, "GraphRegression")
+    windows(fleet, 0, 20, 28.0)
+    windows(fleet, 20, 11, 29.0)
+    assert watch.states(after(30), after(31)) == ["inactive"] * 2, "3.6 % is not above 5"
+    windows(fleet, 31, 11, 31.0)
+    assert watch.states(after(42), after(44), after(46)) == ["pending", "pending", "firing"]
+    assert "P128 on node-1 runs " in watch.entry.annotations["summary"]
+    windows(fleet, 42, 24, 29.0)
+    assert watch.states(after(56), after(60), after(66)) == ["firing", "firing", "resolved"]
+
+
+def test_engine_silent(fleet: Fleet) -> None:
+    watch = Watch(fleet, "EngineSilent")
+    fleet.cell(0, 0)
+    heard_s = 30.99
+    assert watch.states(heard_s + 59, heard_s + 61, heard_s + 71, heard_s + 82) == [
+        "inactive",
+        "pending",
+        "pending",
+        "firing",
+    ]
+    fleet.cell(4, 0)
+    assert watch.states(151) == ["resolved"]
+
+
+def test_executions_lost(fleet: Fleet) -> None:
+    watch = Watch(fleet, "ExecutionsLost")
+    fleet.cell(0, 0)
+    fleet.cell(1, 0)
+    assert watch.states(after(2)) == ["inactive"]
+    fleet.sequence(ENGINE)
+    fleet.cell(2, 0)
+    assert watch.states(after(3)) == ["inactive"], "the newest window may not be complete"
+    fleet.cell(3, 0)
+    assert watch.states(after(4), after(4) + 20, after(4) + 31) == ["pending", "pending", "firing"]
+    assert "lost 1 executions" in watch.entry.annotations["summary"]
+    for number in range(4, 16):
+        fleet.cell(number, 0)
+    assert watch.states(after(12), after(14), after(16)) == ["firing", "firing", "resolved"]
+
+
+def test_clock_skew(fleet: Fleet) -> None:
+    watch = Watch(fleet, "ClockSkew")
+    for number in range(3):
+        fleet.cell(number, 0, delay_s=-9.9)
+    assert watch.states(after(3)) == ["inactive"]
+    fast = ENGINE._replace(service_instance_id="engine-2", host_name="fast")
+    for number in range(3, 7):
+        fleet.cell(number, 0, fast, delay_s=-10.1)
+    assert watch.states(after(5), after(6), after(7) + 1) == ["pending", "pending", "firing"]
+    assert watch.entry.annotations["summary"] == "The clock of fast is ahead, by 10.1 s at least"
+    for number in range(7, 12):
+        fleet.cell(number, 0, fast, delay_s=-6.0)
+    assert watch.states(after(9), after(12)) == ["firing", "firing"], "6 s is not below 5"
+    for number in range(12, 15):
+        fleet.cell(number, 0, fast, delay_s=-1.0)
+    assert watch.states(after(15)) == ["resolved"]
+
+
+def test_collector_backlog(fleet: Fleet) -> None:
+    watch = Watch(fleet, "CollectorBacklog")
+
+    def row(waiting_s: float) -> list[dict[str, float]]:
+        return [
+            {
+                "oldest_waiting_s": waiting_s,
+                "pending_requests": 7,
+                "pending_bytes": 7000,
+                "spool_fraction": 0.1,
+                "set_aside_requests": 0,
+            }
+        ]
+
+    seen = []
+    for second, waiting_s in enumerate([60, 60.1, 61, 62, 63, 15, 14.9]):
+        watch.see(row(waiting_s), 15 * second)
+        seen.append(watch.state)
+    assert seen == ["inactive", "pending", "pending", "firing", "firing", "firing", "resolved"]
+
+
+def test_alerts_blind(fleet: Fleet) -> None:
+    watch = Watch(fleet, "AlertsBlind")
+    for blind_s, state in ((60.0, "inactive"), (60.1, "firing"), (0.0, "resolved")):
+        watch.see([{"blind_s": blind_s, "rules_failing": 2, "failing": "StuckInPlain: away"}], blind_s)
+        assert watch.state == state
+
+
+def test_every_shipped_rule_is_well_and_tested_here() -> None:
+    assert not RULES.refused
+    assert not RULES.warnings
+    names = {rule.alert for rule in load_rules().rules}
+    assert len(names) == len(list(SHIPPED.glob("*.yaml")))
+    source = Path(__file__).read_text(encoding="utf-8")
+    assert {name for name in names if f'Watch(fleet, "{name}")' not in source} == set()
