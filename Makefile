@@ -87,13 +87,15 @@ promtool: $(VENV)/bin/python
 		rm -f prometheus_*.deb; \
 	fi
 
-# Alertmanager and amtool, likewise; the tests start it themselves, on ports of their own.
+# Alertmanager and amtool, likewise, with the templates that Debian's Alertmanager reads; the tests start it themselves.
 .PHONY: alertmanager
 alertmanager: $(VENV)/bin/python
 	@if [ ! -x $(BIN)/prometheus-alertmanager ] && ! command -v prometheus-alertmanager >/dev/null && command -v apt-get >/dev/null; then \
 		echo "Fetching Alertmanager for the tests of alerts"; \
-		cd $(BIN) && { apt-get download -qq prometheus-alertmanager 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus-alertmanager; }; } >/dev/null 2>&1 \
-			&& dpkg-deb --fsys-tarfile prometheus-alertmanager_*.deb | tar -x --strip-components=3 ./usr/bin/prometheus-alertmanager ./usr/bin/amtool; \
+		mkdir -p $(VENV)/share/alertmanager && cd $(VENV)/share/alertmanager \
+			&& { apt-get download -qq prometheus-alertmanager 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus-alertmanager; }; } >/dev/null 2>&1 \
+			&& dpkg-deb --fsys-tarfile prometheus-alertmanager_*.deb | tar -x --strip-components=3 ./usr/share/prometheus \
+			&& dpkg-deb --fsys-tarfile prometheus-alertmanager_*.deb | tar -x --strip-components=3 -C ../../bin ./usr/bin/amtool ./usr/bin/prometheus-alertmanager; \
 		rm -f prometheus-alertmanager_*.deb; \
 	fi
 

@@ -58,4 +58,5 @@ def _posted(alert: Alert) -> dict[str, Any]:
 
 def rfc3339(instant: datetime) -> str:
     """An instant as Alertmanager writes it: UTC, with as many decimals as it has."""
-    return instant.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    written = instant.astimezone(UTC).replace(tzinfo=None).isoformat()
+    return f"{written.rstrip('0') if instant.microsecond else written}Z"

@@ -29,11 +29,13 @@ def body(group: Group) -> str:
 
 
 def _told(alert: Alert, *, is_firing: bool) -> str:
+    said = alert.annotations
     until = "" if is_firing or alert.ends_at is None else f", until {_clock(alert.ends_at)}"
     lines = [
-        alert.annotations.get("summary", ""),
-        alert.annotations.get("description", ""),
-        f"{'since' if is_firing else 'from'} {_clock(alert.starts_at)}{until}",
+        said.get("summary", ""),
+        said.get("no_data", "") if is_firing else said.get("gone", ""),
+        f"{'since' if is_firing else 'from'} {said.get('since') or _clock(alert.starts_at)}{until}",
+        said.get("finding", "") if is_firing else "",
         alert.generator_url,
     ]
     return "\n".join(line for line in lines if line)

@@ -54,9 +54,9 @@ def _service(url: str) -> "NotifyBase":
     logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
     service = apprise.Apprise.instantiate(url)
     if service is None:
-        scheme = url.partition("://")[0]
+        scheme, mark, _ = url.partition("://")
         raise CallError(
-            f"TACHOGRAPH_ALERT_NOTIFY: Apprise cannot use the URL that begins with {scheme if '://' in url else 'nothing'}://,"
+            f"TACHOGRAPH_ALERT_NOTIFY: Apprise cannot use the URL that begins with {scheme + mark if mark else 'nothing'}:"
             " see https://appriseit.com/services/"
         )
     return service

@@ -11,6 +11,7 @@ from queries.alerts.delivery.notify import AppriseChannel
 from queries.alerts.delivery.people import Channel, ToPeople
 from queries.alerts.delivery.settings import DeliverySettings
 from queries.alerts.delivery.silences import OwnSilences
+from queries.alerts.delivery.standing import ReceiverState, receiver_states, watched
 from queries.alerts.delivery.webhook import Webhook
 from queries.alerts.notifying import Receiver
 
@@ -28,7 +29,13 @@ def receivers_of(settings: DeliverySettings) -> list[Receiver]:
         *((url, Webhook(endpoint(url), settings.dashboards_url)) for url in webhooks),
         *((url, AppriseChannel(url)) for url in notified),
     ]
-    return [*alertmanagers, *(_to_people(url, channel, settings) for url, channel in channels)]
+    people = [_to_people(url, channel, settings) for url, channel in channels]
+    return watched([*alertmanagers, *people], _directory(settings) / "receivers")
+
+
+def states_of(settings: DeliverySettings) -> list[ReceiverState]:
+    """How the receivers did last that the evaluator of this data directory has, by name."""
+    return receiver_states(_directory(settings) / "receivers")
 
 
 def own_silences(settings: DeliverySettings) -> OwnSilences:

@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from queries.commands.alerts.settings import AlertSettings, state_directory
+from queries.commands.alerts.settings import RunSettings, state_directory
 
 if TYPE_CHECKING:
     from queries.alerts.book import Entry
+    from queries.alerts.delivery.standing import ReceiverState
     from queries.alerts.loading import Rules
 
 _SHOWN_FIRST: Final = ("firing", "no_data", "pending", "resolved", "gone")
 
 
 def list_alerts(
-    settings: AlertSettings, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+    settings: RunSettings, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
-    """Show each rule, and every alert that is not inactive, as the evaluator of this data directory last left them."""
+    """Show rules, alerts that are not inactive, and receivers, as this data directory's evaluator last left them."""
+    from queries.alerts.delivery.receivers import states_of  # noqa: PLC0415 (as below)
     from queries.alerts.loading import load_rules  # noqa: PLC0415 (slow to load)
     from queries.alerts.memory import document_of, remembered  # noqa: PLC0415
 
@@ -32,6 +35,7 @@ def list_alerts(
             "rules": [rule.alert for rule in rules.rules],
             "refused": [str(refused) for refused in rules.refused],
             "alerts": [document_of(entry) for entry in entries.values()],
+            "receivers": [state.model_dump(mode="json") for state in states_of(settings)],
             "counters": counters,
         }
         typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
@@ -40,6 +44,8 @@ def list_alerts(
     console.print(rules_table(rules, list(entries.values())))
     if entries:
         console.print(alerts_table(list(entries.values())))
+    for state in states_of(settings):
+        console.print(receiver_line(state), soft_wrap=True)
     for refused in rules.refused:
         console.print(f"[red]refused[/] {refused}", soft_wrap=True)
     console.print(last_evaluation(counters), soft_wrap=True)
@@ -62,6 +68,13 @@ def alerts_table(entries: "list[Entry]") -> Table:
         since = f"{entry.starts_at:%m-%d %H:%M:%S}" if entry.starts_at else ""
         table.add_row(str(entry.standing.state), entry.rule, since, entry.annotations.get("summary", ""))
     return table
+
+
+def receiver_line(state: "ReceiverState") -> str:
+    """How one receiver does."""
+    colour = "red" if state.state == "failing" else "green"
+    line = f"[{colour}]{state.state}[/] to {state.name} since {state.since:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{line}: {escape(state.error)}" if state.error else line
 
 
 def last_evaluation(counters: Mapping[str, float]) -> str:

@@ -1,0 +1,99 @@
+"""`tachograph alerts silence`: where a silence is kept, and what it does there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from typer.testing import CliRunner
+
+from queries.alerts.delivery.receivers import receivers_of
+from queries.errors import CallError
+from tachograph import Settings, application
+from tests.fixtures.alert_receivers import alert, receiving
+from tests.fixtures.alertmanagers import needs_alertmanager, quick_config, running_alertmanager
+
+
+class Command:
+    """The command with its settings in the environment."""
+
+    def __init__(self, directory: Path) -> None:
+        self.environment: dict[str, str | None] = {"TACHOGRAPH_DATA_DIR": str(directory)}
+
+    def __call__(self, *arguments: str) -> str:
+        """What it prints.
+
+        Raises:
+            CallError: as the command does.
+        """
+        ran = CliRunner().invoke(application(), ["alerts", "silence", *arguments], env=self.environment)
+        if isinstance(ran.exception, Exception):
+            raise ran.exception
+        assert ran.exit_code == 0, ran.output
+        return ran.output
+
+    def listed(self, *arguments: str) -> list[dict[str, Any]]:
+        told = json.loads(self("list", "--json", *arguments))
+        assert isinstance(told, list)
+        return told
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command(tmp_path)
+
+
+def test_a_silence_of_our_own_silences_the_webhook_until_it_is_expired(command: Command, tmp_path: Path) -> None:
+    made, where = command(
+        "create", "alertname=StuckInPlain", "--for", "1h", "--comment", "known", "--author", "me"
+    ).split()
+    assert where == "tachograph"
+    with receiving() as server:
+        settings = Settings(data_dir=tmp_path, alert_webhooks=SecretStr(f"{server.url}/hook"))
+        (receiver,) = receivers_of(settings)
+        receiver.send([alert()])
+        assert server.received("/hook") == []
+        assert command("expire", made[:8]) == f"{made} tachograph ended\n"
+        receiver.send([alert()])
+        assert len(server.received("/hook")) == 1
+    (listed,) = command.listed("--all")
+    assert command.listed() == []
+    assert (listed["id"], listed["state"], listed["comment"], listed["createdBy"]) == (made, "expired", "known", "me")
+
+
+def test_the_list_is_for_the_eye_too(command: Command) -> None:
+    command("create", "host_name=~gpu-1.", "--comment", "known [1]")
+    shown = command("list")
+    assert "gpu-1." in shown
+    assert "[1]" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create", "alertname", "--comment", "x"), "is no matcher"),
+        (("create", "a=b", "--for", "later", "--comment", "x"), "is no duration"),
+        (("expire", "none"), "no silence that still runs"),
+    ],
+)
+def test_wrong_calls_are_said(command: Command, arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(CallError, match=said):
+        command(*arguments)
+
+
+@needs_alertmanager
+def test_a_silence_is_kept_wherever_it_is_needed(command: Command, tmp_path: Path) -> None:
+    with receiving() as server, running_alertmanager(tmp_path / "alertmanager", quick_config(server.url)) as running:
+        command.environment["TACHOGRAPH_ALERTMANAGER_URLS"] = running.url
+        made, where = command("create", "alertname=StuckInPlain", "--comment", "known").split()
+        assert where == "alertmanager"
+        (kept,) = running.ask("/api/v2/silences")
+        assert (kept["id"], kept["status"]["state"]) == (made, "active")
+        command.environment["TACHOGRAPH_ALERT_WEBHOOKS"] = f"{server.url}/hook"
+        command("create", "alertname=ClockSkew", "--comment", "known")
+        assert sorted(one["where"] for one in command.listed()) == ["alertmanager", "alertmanager", "tachograph"]
+        command("expire", *(one["id"] for one in command.listed()))
+        assert command.listed() == []
+        assert {one["status"]["state"] for one in running.ask("/api/v2/silences")} == {"expired"}
