@@ -12,7 +12,7 @@ from queries.alerts.delivery.errors import NotKeptError, ReceiverAwayError, Rece
 from queries.alerts.delivery.groups import Group, fingerprint, grouped
 from queries.alerts.delivery.messages import body, title
 from queries.alerts.delivery.notified import KEPT_FOR, Notified
-from queries.alerts.delivery.people import REFUSED_PAUSE_S, ToPeople
+from queries.alerts.delivery.people import AWAY_PAUSE_MAX_S, REFUSED_PAUSE_S, ToPeople
 from queries.alerts.delivery.silences import OwnSilences, new_silence
 from queries.alerts.delivery.webhook import ALERTS_MAX, payload
 from queries.alerts.notifying import Alert, NotDeliveredError
@@ -168,13 +168,23 @@ def test_groups_of_which_nothing_is_heard_are_forgotten(person: Person) -> None:
     assert list(kept) == ['{}:{alertname="StuckInPlain", service_instance_id="engine-b"}']
 
 
-def test_a_channel_that_is_away_is_tried_again_with_what_is_true_then(person: Person) -> None:
+def test_a_channel_that_is_away_is_left_alone_ever_longer_and_told_what_is_true_then(person: Person) -> None:
     key = grouped([alert()], person.now)[0].key
-    person.heard.failures[key] = [ReceiverAwayError("away")] * 4
-    with pytest.raises(ReceiverAwayError):
-        person.send(alert())
-    assert person.heard.attempts == 3
+    person.heard.failures[key] = [ReceiverAwayError("away")] * 1000
+    calls = 0
+    for _ in range(60 * 12):
+        before = person.heard.attempts
+        with pytest.raises(ReceiverAwayError):
+            person.send(alert())
+        calls += person.heard.attempts > before
+        person.now += timedelta(seconds=5)
+    # An hour: after 0, 5, 15 and 35 s, then each minute.
+    assert calls == 4 + 59
+    assert person.heard.attempts == 3 * calls
+    person.heard.failures.clear()
+    person.now += timedelta(seconds=AWAY_PAUSE_MAX_S)
     assert person.send(alert(summary="newer")) == [("firing", ["newer"])]
+    assert person.send(ended_at(alert(), person.now)) == [("resolved", ["52 % of its decoding was plain"])]
 
 
 def test_a_group_that_is_refused_waits_and_holds_up_no_other(person: Person) -> None:

@@ -14,8 +14,12 @@ from queries.alerts.delivery.notified import Notified
 from queries.alerts.delivery.silences import OwnSilences
 from queries.alerts.notifying import Alert, NotDeliveredError
 
-ATTEMPTS: Final = 6
-ATTEMPTS_APART_MAX_S: Final = 30.0
+ATTEMPTS: Final = 3
+ATTEMPTS_APART_MAX_S: Final = 2.0
+"""In one call; between calls it pauses, so that what is told in the end is what is true then."""
+AWAY_PAUSE_MIN_S: Final = 5.0
+AWAY_PAUSE_MAX_S: Final = 60.0
+"""How long a channel that is away is not tried again: doubled with each call in vain."""
 REFUSED_PAUSE_S: Final = 300.0
 """How long a group that was refused is not tried again."""
 
@@ -61,6 +65,9 @@ class ToPeople:
         self._retrying = retrying or again(ATTEMPTS, ATTEMPTS_APART_MAX_S)
         self._now = now
         self._elapsed_s = elapsed_s
+        self._away: tuple[float, ReceiverAwayError] | None = None
+        """Until when it is left alone, and what was said."""
+        self._away_pause_s = AWAY_PAUSE_MIN_S
         self._refused: dict[str, tuple[float, NotDeliveredError]] = {}
         """By group, until when it is left alone, and what was said."""
 
@@ -70,6 +77,8 @@ class ToPeople:
         Raises:
             NotDeliveredError: the first failure. What arrived is not told again.
         """
+        if self._away and self._elapsed_s() < self._away[0]:
+            raise self._away[1]
         now = self._now()
         groups = [group for group in grouped(self._heard(alerts, now), now) if self._notified.is_news(group, now)]
         self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[0] > self._elapsed_s()}
@@ -92,10 +101,13 @@ class ToPeople:
         told = self._notified.without_old_endings(group)
         try:
             self._retrying(self._channel.tell, told)
-        except ReceiverAwayError:
+        except ReceiverAwayError as away:
+            self._away = (self._elapsed_s() + self._away_pause_s, away)
+            self._away_pause_s = min(2 * self._away_pause_s, AWAY_PAUSE_MAX_S)
             raise
         except NotDeliveredError as refusal:
             self._refused[group.key] = (self._elapsed_s() + REFUSED_PAUSE_S, refusal)
             return refusal
+        self._away_pause_s = AWAY_PAUSE_MIN_S
         self._notified.record(told, now)
         return None
