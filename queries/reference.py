@@ -25,9 +25,8 @@ From Python, in one call each (`worked-post-mortem.md` shows them at work):
 
 Without `from`, a query looks at the half hour (`last_s`) up to the newest stored execution that its other parameters
 leave, so that a record of last week is found as well as a running engine; where a `cell` or an `arm` is named, at all of
-it. `last_s=0` is everything. Under 10 M stored executions each answers within 0.2 s so (`make bench-queries`); a wider
-`from` takes longer in proportion to the executions in it, save for the queries over cells, which read them only where
-something was wrong.
+it. `last_s=0` is everything. A wider `from` takes longer in proportion to the executions in it, save for the queries over
+cells, which read them only where something was wrong. `make bench-queries` measures each over 10 M stored executions.
 
 Instants are ISO 8601 (UTC where no zone is named), `now`, or `-15m` for fifteen minutes ago (s, m, h, d).
 A cell is named by `service_instance_id` and `cell` together. Exit codes of `tachograph query`: 0 answered

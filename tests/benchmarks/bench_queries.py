@@ -132,7 +132,9 @@ def main() -> None:
         serving_sql(connection_string(data_dir), str(store.database)) as url,
         clickhouse_connect.get_client(dsn=url, autogenerate_session_id=False) as reader,
     ):
-        wanted = [query for name, query in load().items() if name in (chosen.query or load())]
+        wanted = [
+            query for name, query in load().items() if name in (chosen.query or load()) and query.topic != "alerts"
+        ]
         measured = [
             measure(query, values, store, reader, data_dir)
             for query in wanted
