@@ -13,9 +13,11 @@ from queries.alerts.delivery.groups import Group, fingerprint, grouped
 from queries.alerts.delivery.messages import body, title
 from queries.alerts.delivery.notified import KEPT_FOR, Notified
 from queries.alerts.delivery.people import AWAY_PAUSE_MAX_S, REFUSED_PAUSE_S, ToPeople
+from queries.alerts.delivery.settings import DeliverySettings
 from queries.alerts.delivery.silences import OwnSilences, new_silence
 from queries.alerts.delivery.webhook import ALERTS_MAX, payload
 from queries.alerts.notifying import Alert, NotDeliveredError
+from tachograph import Settings
 from tests.fixtures.alert_receivers import BEGAN, alert, minutes
 
 REPEAT = timedelta(hours=4)
@@ -261,3 +263,10 @@ def test_messages_carry_the_finding_and_what_is_not_known() -> None:
 def test_fingerprints_are_of_names_and_values_in_any_order() -> None:
     assert fingerprint({"a": "1", "b": "2"}) == fingerprint({"b": "2", "a": "1"})
     assert len({fingerprint(labels) for labels in ({"a": "1"}, {"a": "2"}, {"b": "1"}, {"a": "1", "b": ""}, {})}) == 5
+
+
+def test_the_page_names_every_setting_of_delivery() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "alert-receivers.md").read_text()
+    own = [name for name in Settings.model_fields if name.startswith("alert") and hasattr(DeliverySettings, name)]
+    assert len(own) == 4
+    assert [name for name in own if f"`TACHOGRAPH_{name.upper()}`" not in page] == []
