@@ -125,7 +125,9 @@ def _moved(
         seen = judge(rule.when, row)
     else:
         seen = Seen.CLEAR if rule.absent == "clear" and not is_blind else Seen.MISSING
-    standing = step(before.standing, seen, elapsed_s, rule.timing)
+    # An evaluator that sees nothing at all gives nobody up for it.
+    missed_s = 0.0 if is_blind and not before.standing.ended else elapsed_s
+    standing = step(before.standing, seen, missed_s, rule.timing)
     entry = replace(before, standing=standing)
     # What is told of it stays as it was when it was last in breach, or at least under way.
     if row is not None and seen in (Seen.BREACHED, Seen.WITHIN) and standing.state != State.INACTIVE:

@@ -1,0 +1,348 @@
+"""The evaluator in virtual time: outages, restarts, jumps of the clock, things that hang."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from queries.alerts.book import Change, Entry
+from queries.alerts.errors import AlertStateError
+from queries.alerts.evaluator import run_every
+from queries.alerts.finding import Findings
+from queries.alerts.history import HistorySender, row_of
+from queries.alerts.loading import load_rules
+from queries.alerts.memory import Memory, remembered
+from queries.alerts.notifying import NotDeliveredError
+from queries.alerts.states import Standing, State
+from queries.errors import CallError, QueriesError, UnreachableError
+from tests.fixtures.alert_evaluators import START, Evaluating, Kept, VirtualClock, row, rule
+
+DEADLINE_S = 10.0
+
+
+@pytest.fixture
+def running() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def waited_for(condition: Callable[[], object]) -> None:
+    """Until it holds."""
+    done, deadline = threading.Event(), DEADLINE_S
+    while not condition() and deadline > 0:
+        done.wait(0.01)
+        deadline -= 0.01
+    assert condition()
+
+
+def test_an_alert_from_beginning_to_end(tmp_path: Path, running: ExitStack) -> None:
+    kept = Kept()
+    one = Evaluating(tmp_path, running, [rule(**{"for": "20s", "keep_firing_for": "10s"})], receivers=[kept])
+    one.source.answers["TooMuch"] = [row(2.0)]
+    changes = one.over(40)
+    assert [(str(change.before), str(change.entry.standing.state)) for change in changes] == [
+        ("inactive", "pending"),
+        ("pending", "firing"),
+    ]
+    (alert,) = one.told()
+    assert (alert.starts_at, alert.ends_at) == (START + timedelta(seconds=1030), None)
+    one.source.answers["TooMuch"] = [row(0.0)]
+    assert [str(change.entry.standing.state) for change in one.over(30)] == ["resolved"]
+    (ended,) = one.told()
+    assert (ended.starts_at, ended.ends_at) == (alert.starts_at, START + timedelta(seconds=1060))
+    assert "2.0 on a" in ended.annotations["summary"], "what it was when it last fired"
+    one.over(900)
+    assert one.told() == []
+    waited_for(lambda: kept.calls and kept.calls[-1][0].ends_at)
+
+
+def test_an_hour_without_clickhouse(tmp_path: Path, running: ExitStack) -> None:
+    """Whoever fired goes on firing, nobody is given up, somebody is woken for the blindness; then all goes on as if
+    nothing had been."""
+    blind = load_rules().named("AlertsBlind")
+    one = Evaluating(tmp_path, running, [rule(forget_after="10m"), rule("Waiting", **{"for": "60s"}), blind])
+    one.source.answers = {"TooMuch": [row(2.0)], "Waiting": [row(2.0)]}
+    one.over(30)
+    began = one.told()[0].starts_at
+    one.source.is_away = True
+    assert {str(change.entry.standing.state) for change in one.over(30)} == {"no_data"}
+    assert [str(change.entry.standing.state) for change in one.over(3570)] == ["firing"], "AlertsBlind"
+    assert (one.state(), one.state("Waiting"), one.state("AlertsBlind")) == ("no_data", "no_data", "firing")
+    assert one.told()[0].starts_at == began
+    assert "nothing is known" in one.told()[0].annotations["no_data"]
+    assert "no ClickHouse answers" in one.told("AlertsBlind")[0].annotations["description"]
+    one.source.is_away = False
+    one.after(10)
+    assert (one.state(), one.told()[0].starts_at, one.state("AlertsBlind")) == ("firing", began, "resolved")
+    assert one.state("Waiting") == "pending", "an hour in which nothing was seen is no hour in which it held"
+    one.over(40)
+    assert one.state("Waiting") == "firing"
+
+
+def test_an_engine_that_leaves_for_good_is_given_up_and_not_resolved(tmp_path: Path, running: ExitStack) -> None:
+    one = Evaluating(tmp_path, running, [rule()])
+    one.source.answers["TooMuch"] = [row(2.0), row(2.0, "b")]
+    one.after(10)
+    one.source.answers["TooMuch"] = [row(2.0, "b")]
+    changes = one.over(3620)
+    assert [str(change.entry.standing.state) for change in changes] == ["no_data", "gone"]
+    gone = next(alert for alert in one.told() if alert.labels["host_name"] == "a")
+    assert gone.ends_at
+    assert "not seen to recover" in gone.annotations["gone"]
+
+
+@pytest.mark.parametrize("jump_s", [3600, -3600, 86400 * 365])
+def test_a_jump_of_the_calendar_moves_no_alert(tmp_path: Path, running: ExitStack, jump_s: float) -> None:
+    one = Evaluating(tmp_path, running, [rule(**{"for": "30s", "keep_firing_for": "30s"})])
+    one.source.answers["TooMuch"] = [row(2.0)]
+    one.over(20)
+    one.clock.calendar_off = timedelta(seconds=jump_s)
+    assert one.over(10) == []
+    assert [str(change.entry.standing.state) for change in one.over(10)] == ["firing"]
+    one.source.answers["TooMuch"] = [row(0.0)]
+    one.over(20)
+    one.clock.calendar_off = timedelta()
+    assert one.over(10) == []
+    assert [str(change.entry.standing.state) for change in one.over(10)] == ["resolved"]
+
+
+def test_a_restart_neither_tells_anew_nor_forgets(tmp_path: Path, running: ExitStack) -> None:
+    rules = [rule(), rule("Waiting", **{"for": "60s"})]
+    clock = VirtualClock()
+    with ExitStack() as first:
+        one = Evaluating(tmp_path, first, rules, clock=clock)
+        one.source.answers = {"TooMuch": [row(2.0)], "Waiting": [row(2.0)]}
+        one.over(40)
+        before = one.told()
+    clock.seconds += 500
+    kept = Kept()
+    again = Evaluating(tmp_path, running, rules, clock=clock, receivers=[kept])
+    again.source.answers = one.source.answers
+    assert again.after(10) == ()
+    assert again.told() == before
+    assert again.state("Waiting") == "pending", "it held for 30 s when last seen"
+    again.over(30)
+    assert again.state("Waiting") == "firing"
+    waited_for(lambda: kept.calls)
+    assert kept.calls[0] == tuple(before)
+
+
+def test_while_it_was_down_the_trouble_ended(tmp_path: Path, running: ExitStack) -> None:
+    with ExitStack() as first:
+        one = Evaluating(tmp_path, first, [rule()])
+        one.source.answers["TooMuch"] = [row(2.0)]
+        one.after(10)
+    again = Evaluating(tmp_path, running, [rule()])
+    again.source.answers["TooMuch"] = [row(0.0)]
+    assert [str(change.entry.standing.state) for change in again.after(10)] == ["resolved"]
+    assert again.told()[0].ends_at
+
+
+def test_alerts_of_a_rule_that_was_taken_away_are_given_up(tmp_path: Path, running: ExitStack) -> None:
+    with ExitStack() as first:
+        one = Evaluating(tmp_path, first, [rule()])
+        one.source.answers["TooMuch"] = [row(2.0)]
+        one.after(10)
+    kept = Kept()
+    again = Evaluating(tmp_path, running, [rule("Other")], receivers=[kept])
+    assert [str(change.entry.standing.state) for change in again.after(10)] == ["gone"]
+    assert again.after(10) == ()
+    waited_for(lambda: kept.calls)
+    assert kept.calls[0][0].ends_at
+
+
+def test_a_rule_that_hangs_delays_the_others_by_no_more_than_one_answer(tmp_path: Path, running: ExitStack) -> None:
+    release = threading.Event()
+    running.callback(release.set)
+    one = Evaluating(tmp_path, running, [rule(), rule("Hangs")], answer_s=0.2)
+
+    def hangs(_at: Any) -> list[dict[str, Any]]:
+        assert release.wait(DEADLINE_S)
+        return []
+
+    one.source.answers = {"TooMuch": [row(2.0)], "Hangs": hangs}
+    threads = threading.active_count()
+    for _ in range(5):
+        one.after(10)
+    assert one.state() == "firing"
+    assert threading.active_count() <= threads + 1, "it is not asked again before it has answered"
+    assert one.evaluator.counts["evaluations_skipped"] == 4
+    assert one.evaluator.counts["evaluations_failed"] == 5
+    assert remembered(tmp_path)[1]["evaluations_skipped"] == 4
+
+
+def test_a_rule_that_fails_blinds_no_other(tmp_path: Path, running: ExitStack) -> None:
+    one = Evaluating(tmp_path, running, [rule("Broken"), rule()])
+    one.source.answers = {"TooMuch": [row(2.0)], "Broken": ZeroDivisionError("a defect")}
+    one.over(20)
+    assert one.state() == "firing"
+
+
+class Dead:
+    """A receiver that never answers, or always refuses."""
+
+    name = "dead"
+
+    def __init__(self, hangs: threading.Event | None = None) -> None:
+        self.hangs = hangs
+        self.calls = 0
+
+    def send(self, _alerts: Any) -> None:
+        self.calls += 1
+        if self.hangs:
+            self.hangs.wait(DEADLINE_S)
+        raise NotDeliveredError("dead")
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_dead_receiver_delays_nothing(tmp_path: Path, running: ExitStack, hangs: bool) -> None:
+    release = threading.Event()
+    running.callback(release.set)
+    dead, kept = Dead(release if hangs else None), Kept()
+    one = Evaluating(tmp_path, running, [rule()], receivers=[dead, kept])
+    running.callback(release.set)
+    one.source.answers["TooMuch"] = [row(2.0)]
+    for n in range(3):
+        one.after(10)
+        waited_for(lambda n=n: len(kept.calls) > n)
+    waited_for(lambda: dead.calls == (1 if hangs else 3))
+
+
+def test_what_ended_while_a_receiver_was_away_reaches_it_later(tmp_path: Path, running: ExitStack) -> None:
+    failing = threading.Event()
+    failing.set()
+
+    def refuse() -> None:
+        if failing.is_set():
+            raise NotDeliveredError("away")
+
+    kept = Kept(refuse)
+    one = Evaluating(tmp_path, running, [rule()], receivers=[kept])
+    one.source.answers["TooMuch"] = [row(2.0)]
+    one.after(10)
+    one.source.answers["TooMuch"] = [row(0.0)]
+    handing = one.evaluator.receivers[0]
+    for n in range(95):
+        one.after(10)
+        waited_for(lambda n=n: handing.failed > min(n, 89))
+    assert one.told() == [], "it is told no longer"
+    failing.clear()
+    one.source.answers["TooMuch"] = [row(2.0, "b")]
+    one.after(10)
+    waited_for(lambda: kept.calls)
+    assert {alert.labels["host_name"]: bool(alert.ends_at) for alert in kept.calls[0]} == {"a": True, "b": False}
+
+
+def test_the_finding_is_told_with_the_alert(tmp_path: Path, running: ExitStack) -> None:
+    about = rule(finding_of="cell", identity=["service_instance_id"])
+    one = Evaluating(tmp_path, running, [about], findings=Findings(lambda instance, cell: f"{instance}/{cell} did it"))
+    one.source.answers["TooMuch"] = [row(2.0, service_instance_id="e", cell="c1")]
+    one.after(10)
+    assert one.told()[0].annotations["finding"] == "e/c1 did it"
+    one.source.answers["TooMuch"] = [row(3.0, service_instance_id="e", cell="c2")]
+    one.after(10)
+    assert one.told()[0].annotations["finding"] == "e/c1 did it", "what woke somebody stays"
+    rows = one.memory.batch()
+    assert rows
+    assert rows.rows[0]["annotations"]["finding"] == "e/c1 did it"
+
+
+def test_a_finding_that_hangs_or_fails_blocks_no_alert(tmp_path: Path, running: ExitStack) -> None:
+    release = threading.Event()
+    running.callback(release.set)
+
+    def tell(instance: str, cell: str) -> str:
+        if instance == "fails":
+            raise UnreachableError("no ClickHouse answers")
+        assert release.wait(DEADLINE_S)
+        return "late, but here"
+
+    about = rule(finding_of="cell", identity=["service_instance_id"])
+    one = Evaluating(tmp_path, running, [about], findings=Findings(tell, wait_s=0.1))
+    one.source.answers["TooMuch"] = [row(2.0, service_instance_id=name, cell="c") for name in ("fails", "hangs")]
+    one.after(10)
+    told = {alert.labels["service_instance_id"]: alert.annotations.get("finding") for alert in one.told()}
+    assert told == {"fails": "none: no ClickHouse answers", "hangs": None}
+    release.set()
+    one.after(10)
+    waited_for(lambda: one.after(10) == () and all("finding" in alert.annotations for alert in one.told()))
+
+
+def test_intervals_that_were_overrun_are_left_out_and_counted(tmp_path: Path, running: ExitStack) -> None:
+    stopping = threading.Event()
+    one = Evaluating(tmp_path, running, [rule()])
+    began = one.clock.seconds
+    evaluated_at: list[float] = []
+
+    def slow(_at: Any) -> list[dict[str, Any]]:
+        evaluated_at.append(one.clock.seconds - began)
+        one.clock.seconds += 35 if len(evaluated_at) == 1 else 0
+        return []
+
+    class Waiting(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            one.clock.seconds += timeout or 0.0
+            if len(evaluated_at) == 3:
+                self.set()
+            return self.is_set()
+
+    one.source.answers["TooMuch"] = slow
+    stopping = Waiting()
+    run_every(one.evaluator, 10.0, stopping)
+    assert evaluated_at == [0, 40, 50]
+    assert one.evaluator.counts["evaluations_skipped"] == 3
+
+
+def test_one_evaluator_a_directory(tmp_path: Path, running: ExitStack) -> None:
+    running.callback(Memory(tmp_path).close)
+    with pytest.raises(AlertStateError, match="another evaluator"):
+        Memory(tmp_path)
+
+
+def change(n: int) -> Change:
+    return Change(Entry("TooMuch", (("alertname", "TooMuch"), ("n", str(n))), Standing(State.FIRING)), State.INACTIVE)
+
+
+def test_history_waits_for_the_collector_and_is_sent_in_the_same_batches(tmp_path: Path, running: ExitStack) -> None:
+    memory = Memory(tmp_path)
+    running.callback(memory.close)
+    memory.keep([], [row_of(change(0), START)], {})
+    first = memory.batch()
+    memory.keep([], [row_of(change(1), START)], {})
+    assert memory.batch() == first, "sent again as it was: the store knows it by its content"
+    attempts: list[list[dict[str, Any]]] = []
+
+    def store(rows: list[dict[str, Any]]) -> None:
+        attempts.append(rows)
+        if len(attempts) == 1:
+            raise UnreachableError("away")
+
+    sender = HistorySender(memory, store, pause_s=0.01)
+    running.callback(sender.stop)
+    waited_for(lambda: memory.batch() is None)
+    assert [[row["labels"]["n"] for row in rows] for rows in attempts] == [["0"], ["0"], ["1"]]
+    assert remembered(tmp_path)[1]["history_rows_stored"] == 2
+
+
+def test_history_that_is_refused_holds_up_no_other(tmp_path: Path, running: ExitStack) -> None:
+    memory = Memory(tmp_path)
+    running.callback(memory.close)
+    memory.keep([], [row_of(change(0), START)], {})
+
+    def store(_rows: list[dict[str, Any]]) -> None:
+        raise CallError("column finding is missing")
+
+    sender = HistorySender(memory, store, pause_s=0.01)
+    running.callback(sender.stop)
+    waited_for(lambda: memory.batch() is None)
+    assert remembered(tmp_path)[1] == {"history_rows_refused": 1}
+
+
+def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(QueriesError, match="TACHOGRAPH_DATA_DIR"):
+        Memory(tmp_path / "file" / "alerts")

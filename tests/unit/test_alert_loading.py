@@ -1,0 +1,105 @@
+"""Rules out of files: a broken one is refused with file, line and reason, and the others run."""
+
+from pathlib import Path
+
+import pytest
+
+from queries.alerts.loading import Rules, load_rules, read_directory
+from queries.alerts.templates import filled, filled_link, names_in
+
+GOOD = """\
+alert: Mine
+query: stuck_engines
+parameters: {latest_cells: 5}
+when:
+  - {column: plain_fraction, above: 0.5, clear_below: 0.4}
+for: 30s
+severity: info
+identity: [host_name]
+annotations:
+  summary: "{plain_fraction:.0%} plain"
+runbook: Look at it.
+link: "?host={host_name}"
+"""
+
+
+def read(directory: Path, *texts: str) -> Rules:
+    for n, text in enumerate(texts):
+        (directory / f"{n}.yaml").write_text(text)
+    return read_directory(directory, 10.0)
+
+
+def test_a_good_rule(tmp_path: Path) -> None:
+    rules = read(tmp_path, GOOD)
+    assert (rules.refused, rules.warnings) == ((), ())
+    rule = rules.named("Mine")
+    assert (rule.timing.for_s, rule.timing.forget_after_s, rule.severity) == (30.0, 3600.0, "info")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("above: 0.5, clear_below: 0.4", "above: 0.5, clear_below: 0.6", 5, "wrong side"),
+        ("above: 0.5, clear_below: 0.4", "below: 0.5, clear_above: 0.4", 5, "wrong side"),
+        ("above: 0.5, ", "", 5, "exactly one of"),
+        ("above: 0.5", "above: high", 5, "number"),
+        ("column: plain_fraction,", "column: plain_fractoin,", 4, "has no column plain_fractoin"),
+        ("{column: plain_fraction,", "{column: host_name,", 4, "host_name is no number"),
+        ("for: 30s", "for: 3s", 6, "shorter than the 10 s between two evaluations"),
+        ("for: 30s", "for: 30", 6, "written 30s, 5m"),
+        ("for: 30s", "fro: 30s", 6, "fro: Extra inputs"),
+        ("severity: info", "severity: loud", 7, "severity"),
+        ("identity: [host_name]", "identity: [plain_fraction]", 8, "measured (fraction)"),
+        ("identity: [host_name]", "identity: [hostname]", 8, "no column hostname"),
+        ("identity: [host_name]", "identity: []", 8, "all rows would be one alert"),
+        ("{plain_fraction:.0%} plain", "{plain:.0%} plain", 10, "no column plain"),
+        ("{plain_fraction:.0%} plain", "plain", 9, "no annotation names a column"),
+        ("{plain_fraction:.0%} plain", "{plain_fraction.real} plain", 1, "no plain name"),
+        ("{plain_fraction:.0%} plain", "{plain_fraction:>99999999} plain", 1, "formats are like"),
+        ("summary:", "headline:", 1, "no summary"),
+        ("runbook: Look at it.\n", "", 1, "runbook: Field required"),
+        ("query: stuck_engines", "query: stuck_engine", 2, "did you mean stuck_engines"),
+        ("{latest_cells: 5}", "{latest_cell: 5}", 3, "did you mean latest_cells"),
+        ("{latest_cells: 5}", "{at: -1h}", 3, "set by the evaluator"),
+        ("{latest_cells: 5}", "{latest_cells: [5]}", 3, "parameters"),
+        ("query: stuck_engines\n", "", 1, "either a query or watches"),
+        ("severity: info\n", "severity: info\nseverity: warning\n", 8, "twice"),
+        ("severity: info\n", "severity: [info\n", 8, "no YAML"),
+        ("alert: Mine", "alert: My rule", 1, "alert"),
+        ("alert: Mine", "alert: !!python/object/apply:os.system [x]", 1, "could not determine a constructor"),
+    ],
+)
+def test_a_broken_rule_is_refused_and_the_others_run(tmp_path: Path, old: str, new: str, line: int, says: str) -> None:
+    assert old in GOOD
+    rules = read(tmp_path, GOOD.replace(old, new), GOOD.replace("Mine", "Other"))
+    assert [rule.alert for rule in rules.rules] == ["Other"]
+    (refused,) = rules.refused
+    assert str(refused).startswith(f"{tmp_path / '0.yaml'}:{line}: ")
+    assert says in str(refused)
+    assert "\n" not in str(refused)
+
+
+def test_one_name_one_rule(tmp_path: Path) -> None:
+    rules = read(tmp_path, GOOD + "---\n" + GOOD)
+    assert len(rules.rules) == 1
+    assert f"{tmp_path / '0.yaml'}:14: Mine stands in {tmp_path / '0.yaml'}:1 too" in str(rules.refused[0])
+
+
+def test_ones_own_rule_replaces_the_shipped_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text(GOOD.replace("Mine", "StuckInPlain"))
+    rules = load_rules(tmp_path)
+    assert rules.named("StuckInPlain").severity == "info"
+    assert len(rules.rules) == len(load_rules().rules)
+
+
+def test_a_rule_without_a_link_runs_with_a_warning(tmp_path: Path) -> None:
+    rules = read(tmp_path, GOOD.replace('link: "?host={host_name}"\n', ""))
+    assert rules.rules
+    assert "no page of the dashboards" in rules.warnings[0]
+
+
+def test_templates() -> None:
+    row = {"a": 0.25, "b": None, "c": "x&y", "n": 1234}
+    assert filled("{a:.0%} {a} {b} {c} {n:,d} {{}}", row) == "25% 0.250 unknown x&y 1,234 {}"
+    assert filled_link("cell?engine={c}", row) == "cell?engine=x%26y"
+    assert names_in("{a:.0%} and {b}") == {"a", "b"}
