@@ -6,6 +6,10 @@ from urllib.parse import urlencode
 PAGES = Path(__file__).parent / "pages"
 FLEET_PAGE = str(PAGES / "fleet.py")
 CELL_PAGE = str(PAGES / "cell.py")
+GRAPHS_PAGE = str(PAGES / "graphs.py")
+COMPARE_PAGE = str(PAGES / "compare.py")
+WHAT_IF_PAGE = str(PAGES / "what_if.py")
+SQL_PAGE = str(PAGES / "sql.py")
 
 
 def cell_parameters(instance: str, cell: str) -> dict[str, str]:

@@ -1,0 +1,187 @@
+"""SQL: what does the record say?"""
+
+from functools import partial
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from dashboards.answers import Answer
+from dashboards.charts.answer_chart import MARKS, answer_chart
+from dashboards.columns import default_across, default_up, figures, labels, times
+from dashboards.console import PARAMETER_PREFIX, Question, as_file, by_topic, forget, told
+from dashboards.notices import say_freshness, viewer_zone, zone_name
+from dashboards.words import counted, escaped
+from queries.ad_hoc import FILE_ROWS_MAX, ROWS_MAX
+from queries.catalogue import Parameter, Query, load
+
+NAMED, WRITTEN = "a named query", "SQL of my own"
+TABLE, CHART = "table", "chart"
+FIELDS_A_ROW = 4
+FILES = {
+    "CSV": ("CSVWithNames", "csv", "text/csv"),
+    "Parquet": ("Parquet", "parquet", "application/vnd.apache.parquet"),
+}
+
+
+def named() -> Question:
+    """A query of the catalogue, with its parameters."""
+    catalogue = load()
+    name = st.selectbox(
+        "Query", list(catalogue), index=None, placeholder="choose a question", key="query", bind="query-params"
+    )
+    if not name:
+        contents()
+        return Question()
+    query = catalogue[name]
+    st.markdown(f"**{escaped(query.question)}**")
+    values = parameters(query)
+    head(query)
+    return Question(name, values)
+
+
+def contents() -> None:
+    """The catalogue: every question, by topic, each a link."""
+    for topic, queries in by_topic().items():
+        st.subheader(topic.capitalize(), anchor=False)
+        lines = (f"- [`{one.name}`](sql?{urlencode({'query': one.name})}) {escaped(one.question)}" for one in queries)
+        st.markdown("\n".join(lines))
+
+
+def parameters(query: Query) -> tuple[tuple[str, str], ...]:
+    """A field for each parameter; those left empty have their defaults."""
+    typed = []
+    for start in range(0, len(query.parameters), FIELDS_A_ROW):
+        row = query.parameters[start : start + FIELDS_A_ROW]
+        for column, parameter in zip(st.columns(FIELDS_A_ROW), row, strict=False):
+            with column:
+                typed.append((parameter.name, field(parameter)))
+    return tuple((name, value) for name, value in typed if value)
+
+
+def field(parameter: Parameter) -> str:
+    """One parameter's field, bound to the URL."""
+    return st.text_input(
+        parameter.name,
+        placeholder=parameter.default or "any",
+        help=f"{escaped(parameter.meaning)} ({escaped(parameter.type)})",
+        key=PARAMETER_PREFIX + parameter.name,
+        bind="query-params",
+    ).strip()
+
+
+def head(query: Query) -> None:
+    """What the columns mean, and the SQL itself."""
+    with st.expander("Columns and SQL", icon=":material/article:"):
+        lines = (f"| `{one.name}` | {escaped(one.unit)} | {escaped(one.meaning)} |" for one in query.columns)
+        st.markdown("\n".join(["| Column | Unit | Meaning |", "| :-- | :-- | :-- |", *lines]))
+        st.code(query.sql, language="sql")
+        st.code(query.example, language="bash")
+
+
+def written() -> Question:
+    """SQL that somebody writes here."""
+    sql = st.text_area(
+        "Statement",
+        placeholder="SELECT graph_name, count() FROM graph_executions GROUP BY graph_name",
+        help="One statement of ClickHouse's SQL that reads. The table is graph\\_executions; Ctrl+Enter asks.",
+        height=140,
+        key="sql",
+        bind="query-params",
+    )
+    return Question(sql=sql)
+
+
+def ask_button(question: Question) -> None:
+    """Asks, or asks again."""
+    st.button("Ask", icon=":material/play_arrow:", on_click=forget, args=(question,), key="ask")
+
+
+def result(question: Question, answer: Answer) -> None:
+    """The answer as table or chart, and as a file."""
+    if answer.rows.empty:
+        st.info("The answer has no rows.", icon=":material/inbox:")
+        return
+    units = {one.name: one.unit for one in load()[question.query].columns} if question.query else {}
+    shown = st.segmented_control("Show as", [TABLE, CHART], default=TABLE, key="show", bind="query-params")
+    if shown == CHART:
+        chart(answer.rows, units)
+    else:
+        table(question, answer.rows, units)
+    say_size(question, answer)
+    downloads(question)
+
+
+def say_size(question: Question, answer: Answer) -> None:
+    """How much of the answer is shown, of when, and in which zone."""
+    cut = not question.query and len(answer.rows) == ROWS_MAX
+    more = f", the first of more; a file holds about {FILE_ROWS_MAX:,}" if cut else ""
+    st.caption(f"{counted(len(answer.rows), 'row')}{more}. Times are in {zone_name()}; in files they are in UTC.")
+    say_freshness(answer, None, live=False)
+
+
+def table(question: Question, rows: pd.DataFrame, units: dict[str, str]) -> None:
+    """The rows, columns with their units and meanings."""
+    meanings = {one.name: one.meaning for one in load()[question.query].columns} if question.query else {}
+    config = {
+        name: st.column_config.Column(f"{name} [{unit}]" if unit and unit != "time" else name, help=meanings.get(name))
+        for name, unit in units.items()
+    }
+    zone = viewer_zone()
+    local = rows.assign(**{name: rows[name].dt.tz_convert(zone) for name in times(rows)})
+    st.dataframe(local, column_config=config, hide_index=True, key="rows")
+
+
+def chart(rows: pd.DataFrame, units: dict[str, str]) -> None:
+    """The rows drawn: two columns of the viewer's choice, told apart by a third."""
+    every = [*times(rows), *labels(rows), *figures(rows)]
+    if not every or not figures(rows):
+        st.info("There is no column of figures to draw.", icon=":material/inbox:")
+        return
+    bar = st.columns(4)
+    with bar[0]:
+        across = select("Across", every, default_across(rows), "x")
+    with bar[1]:
+        up = select("Up", figures(rows), default_up(rows, across) or figures(rows)[0], "y")
+    with bar[2]:
+        by = st.selectbox(
+            "Told apart by", labels(rows), index=None, placeholder="nothing", key="by", bind="query-params"
+        )
+    with bar[3]:
+        mark = st.selectbox("Drawn as", MARKS, key="mark", bind="query-params")
+    drawn = answer_chart(rows, across, up, by or "", mark, units=units)
+    st.altair_chart(drawn, key="answer_chart", alt=f"{up} over {across}")
+
+
+def select(label: str, options: list[str], default: str, key: str) -> str:
+    """One choice, bound to the URL."""
+    return st.selectbox(label, options, index=options.index(default), key=key, bind="query-params")
+
+
+def downloads(question: Question) -> None:
+    """The answer as files, fetched when asked for: exact, as ClickHouse writes them."""
+    with st.container(horizontal=True):
+        for label, (format, suffix, mime) in FILES.items():
+            st.download_button(
+                f"Download {label}",
+                partial(as_file, question, format),
+                file_name=f"{question.query or 'answer'}.{suffix}",
+                mime=mime,
+                on_click="ignore",
+                icon=":material/download:",
+                key=f"download_{suffix}",
+            )
+
+
+st.title("What does the record say?", anchor=False)
+kind = st.segmented_control("Ask", [NAMED, WRITTEN], default=NAMED, key="with", bind="query-params")
+asked = written() if kind == WRITTEN else named()
+if asked:
+    ask_button(asked)
+    got = told(asked)
+    if got.problem:
+        st.error(escaped(got.problem), icon=":material/block:")
+    if got.known:
+        result(asked, got)
+    if not got.problem:
+        st.caption("The address of this page holds the question: whoever opens it sees the same.")
