@@ -10,6 +10,7 @@ GRAPHS_PAGE = str(PAGES / "graphs.py")
 COMPARE_PAGE = str(PAGES / "compare.py")
 WHAT_IF_PAGE = str(PAGES / "what_if.py")
 SQL_PAGE = str(PAGES / "sql.py")
+HEALTH_PAGE = str(PAGES / "health.py")
 
 
 def cell_parameters(instance: str, cell: str) -> dict[str, str]:

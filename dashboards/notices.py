@@ -2,12 +2,22 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
+from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from dashboards.answers import Answer
 from dashboards.words import age, clock, escaped
+
+
+class Known(Protocol):
+    """An answer or an outcome: when it was had, and what is wrong now."""
+
+    @property
+    def at(self) -> datetime | None: ...
+
+    @property
+    def problem(self) -> str: ...
 
 
 def viewer_zone() -> tzinfo:
@@ -23,7 +33,7 @@ def zone_name() -> str:
     return st.context.timezone or "UTC"
 
 
-def say_problem(answers: Iterable[Answer]) -> None:
+def say_problem(answers: Iterable[Known]) -> None:
     """Where something is wrong: what, and how old the data is that stands in."""
     troubled = [answer for answer in answers if answer.problem]
     if not troubled:
@@ -42,7 +52,7 @@ def say_problem(answers: Iterable[Answer]) -> None:
     )
 
 
-def say_freshness(answer: Answer, newest: datetime | None, live: bool = True) -> None:
+def say_freshness(answer: Known, newest: datetime | None, live: bool = True) -> None:
     """One quiet line: when the data was read, and how old the newest execution is."""
     if answer.at is None:
         return
@@ -55,3 +65,8 @@ def say_freshness(answer: Answer, newest: datetime | None, live: bool = True) ->
 def ago(now: datetime, then: datetime) -> str:
     """How long ago; clocks of other hosts may be ahead."""
     return f"{age(now - then)} ago" if then <= now else f"{age(then - now)} ahead of this host's clock"
+
+
+def ago_text(then: datetime | None) -> str:
+    """How long ago something was, or that it never was."""
+    return "never" if then is None else ago(datetime.now(UTC), then)

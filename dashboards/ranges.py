@@ -29,3 +29,8 @@ RANGES = {
         TimeRange(ALL_TIME, "", "in all stored time"),
     )
 }
+
+
+def since(time_range: TimeRange) -> dict[str, str | int]:
+    """The parameters of a question about a time range."""
+    return {"from_": time_range.since} if time_range.since else {"last_s": 0}

@@ -15,6 +15,9 @@ INK = "#8a8f98"
 """Lines and marks that must be seen on both grounds."""
 FLAG = "#d6204e"
 """Flags and estimates."""
+BEFORE, AFTER = "#8a8f98", "#2f7fc1"
+"""Two arms, or what was recorded and what would have been; the second is drawn filled too."""
+WORSE = "#d9480f"
 
 SHADES: dict[str, list[str]] = {
     GraphKind.PLAIN_DECODE: ["#d9480f", "#f08c4a", "#a63603"],

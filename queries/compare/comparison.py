@@ -74,6 +74,8 @@ class ArmCells(NamedTuple):
     values: tuple[float, ...]
     """Of the metric, in the order of the pairs."""
     stuck: tuple[bool, ...]
+    cells: tuple[Cell, ...]
+    """The cells themselves, in the same order."""
 
     @property
     def mean(self) -> float:
@@ -230,7 +232,9 @@ def difference(pair: tuple[Cell, Cell], kind: MetricKind) -> float:
 
 def arm_cells(cells: Sequence[Cell], kind: MetricKind) -> ArmCells:
     """What one arm's cells came to."""
-    return ArmCells(tuple(kind.measure(cell) or 0.0 for cell in cells), tuple(cell.stuck for cell in cells))
+    return ArmCells(
+        tuple(kind.measure(cell) or 0.0 for cell in cells), tuple(cell.stuck for cell in cells), tuple(cells)
+    )
 
 
 def stuck_p_value(pairs: Sequence[Pair]) -> float:

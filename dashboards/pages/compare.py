@@ -1,0 +1,121 @@
+"""Compare: is the second arm better than the first?"""
+
+import streamlit as st
+
+from dashboards.answers import Answer, answer
+from dashboards.charts.arm_cells import SELECTION, arm_cells
+from dashboards.charts.arm_shifts import arm_shifts
+from dashboards.comparison_words import comparison_sentence, comparison_table
+from dashboards.controls import choose_one, choose_range
+from dashboards.links import CELL_PAGE, cell_parameters
+from dashboards.notices import say_freshness, say_problem
+from dashboards.outcomes import COMPARISON_FRESH_S, comparison
+from dashboards.ranges import ALL_TIME, TimeRange, since
+from dashboards.store import clickhouse_url
+from dashboards.words import escaped
+from queries.compare.cells import LABELS
+from queries.compare.comparison import Comparison, Metric, Verdict
+from queries.compare.markdown import markdown
+from queries.compare.wording import how_computed, remarks
+
+USUAL_ARMS = ("before", "after")
+USUAL_ROWS = ("host", "package")
+
+
+def arms_stored(engines: Answer) -> list[str]:
+    """Arms that any engine took part in."""
+    return [] if engines.rows.empty else sorted({str(arm) for arm in engines.rows.arms.explode().dropna() if arm})
+
+
+def usual_arms(stored: list[str]) -> tuple[str, str]:
+    """The two arms to begin with."""
+    if set(USUAL_ARMS) <= set(stored) or len(stored) < len(USUAL_ARMS):
+        return USUAL_ARMS
+    return stored[0], stored[1]
+
+
+def choose_rows() -> tuple[str, ...]:
+    """What makes a row of the table."""
+    chosen = st.multiselect("One row for each", list(LABELS), default=list(USUAL_ROWS), key="by", bind="query-params")
+    return tuple(chosen) or USUAL_ROWS
+
+
+def verdict(compared: Comparison) -> None:
+    """The verdict on all of it."""
+    told = comparison_sentence(compared)
+    if compared.overall.verdict is Verdict.BETTER:
+        st.success(told, icon=":material/thumb_up:")
+    elif compared.overall.verdict is Verdict.WORSE:
+        st.warning(told, icon=":material/thumb_down:")
+    else:
+        st.info(told, icon=":material/balance:")
+
+
+def cells(compared: Comparison) -> None:
+    """Every cell as a dot; a click opens it."""
+    st.subheader("The cells themselves", anchor=False)
+    event = st.altair_chart(
+        arm_cells(compared), key="arm_cells", on_select="rerun", alt="Each cell of both arms as a dot, by group"
+    )
+    st.caption(
+        "Two cells joined by a line are a pair: neighbours in the benchmark's order. Click a dot to open its cell."
+    )
+    for cell in event.selection.get(SELECTION, []):
+        st.switch_page(CELL_PAGE, query_params=cell_parameters(cell["service_instance_id"], cell["cell"]))
+
+
+def shifts(compared: Comparison) -> None:
+    """By how much, and how sure that is."""
+    st.subheader("By how much they differ", anchor=False)
+    st.altair_chart(arm_shifts(compared), key="arm_shifts", alt="Shift of each group with its intervals")
+    st.caption(
+        "Diamond and bar: the shift and its 95 % interval. Thin line: the interval of the mean."
+        " Grey band: what one arm shows against itself."
+    )
+
+
+def draw(compared: Comparison) -> None:
+    """The whole comparison."""
+    verdict(compared)
+    st.markdown(comparison_table(compared))
+    for remark in remarks(compared):
+        st.markdown(f"- {escaped(remark)}")
+    shifts(compared)
+    cells(compared)
+    st.download_button(
+        "Table as Markdown", markdown(compared), "comparison.md", "text/markdown", icon=":material/download:"
+    )
+    st.caption(escaped(how_computed(compared)))
+
+
+@st.fragment(run_every=COMPARISON_FRESH_S)
+def live(arms: tuple[str, str], by: tuple[str, ...], metric: str, time_range: TimeRange) -> None:
+    """Everything that changes while a benchmark runs."""
+    outcome = comparison(clickhouse_url(), arms, by, metric, time_range.since or None)
+    say_problem([outcome])
+    if outcome.value is not None:
+        draw(outcome.value)
+        say_freshness(outcome, None)
+    elif outcome.refusal:
+        st.info(f"Nothing to compare: {escaped(outcome.refusal)}.", icon=":material/inbox:")
+        st.markdown(
+            "An engine takes part in a comparison by `cell.arm` on its executions, `before` or `after`, and"
+            " `cell.position` for the order; `docs/contract.md` has both."
+        )
+
+
+st.title("Is the second arm better than the first?", anchor=False)
+controls = st.columns([2, 2, 3, 2, 2])
+with controls[4]:
+    chosen_range = choose_range(ALL_TIME)
+stored_arms = arms_stored(answer("engines", **since(chosen_range)))
+first_arm, second_arm = usual_arms(stored_arms)
+with controls[0]:
+    chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)
+with controls[1]:
+    chosen_second = choose_one("Arm judged", "after", stored_arms, second_arm)
+with controls[2]:
+    chosen_rows = choose_rows()
+with controls[3]:
+    chosen_metric = choose_one("Compared by", "metric", [str(one) for one in Metric], str(Metric.TOKENS_PER_S))
+live((chosen_first, chosen_second), chosen_rows, chosen_metric, chosen_range)
