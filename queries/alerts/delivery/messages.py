@@ -35,7 +35,7 @@ def _told(alert: Alert, *, is_firing: bool) -> str:
         said.get("summary", ""),
         said.get("no_data", "") if is_firing else said.get("gone", ""),
         f"{'since' if is_firing else 'from'} {said.get('since') or _clock(alert.starts_at)}{until}",
-        said.get("finding", "") if is_firing else "",
+        (said.get("finding") or said.get("description", "")) if is_firing else "",
         alert.generator_url,
     ]
     return "\n".join(line for line in lines if line)
