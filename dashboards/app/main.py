@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, HEALTH_PAGE, SQL_PAGE
+from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, HEALTH_PAGE, SQL_PAGE, WHAT_IF_PAGE
 
 # Drawn here, so that no browser has to fetch it from anywhere.
 ICON = (
@@ -30,6 +30,7 @@ st.navigation(
         st.Page(FLEET_PAGE, title="Fleet", icon=":material/grid_on:", default=True),
         st.Page(CELL_PAGE, title="Cell", icon=":material/timeline:", url_path="cell"),
         st.Page(COMPARE_PAGE, title="Compare", icon=":material/compare_arrows:", url_path="compare"),
+        st.Page(WHAT_IF_PAGE, title="What if", icon=":material/alt_route:", url_path="what_if"),
         st.Page(SQL_PAGE, title="SQL", icon=":material/terminal:", url_path="sql"),
         st.Page(HEALTH_PAGE, title="Health", icon=":material/monitor_heart:", url_path="health"),
     ],

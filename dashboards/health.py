@@ -1,0 +1,207 @@
+"""The collector's figures as the Health page tells them: pure functions, so that tests need no browser."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dashboards.collector import Collected, Sample
+from dashboards.markdown import Column, table
+from dashboards.rows import rows_of
+from dashboards.words import age, clock, counted, escaped, utc_text
+
+SILENT_S = 60.0
+"""An engine from which nothing arrived for so long is silent; as the alert rule EngineSilent has it."""
+RATE_OVER = timedelta(seconds=10)
+"""The rate is told over so long, so that batches do not make it jump."""
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+ENTRIES = ("stored", "deduplicated", "refused", "set_aside", "other_spans", "pending")
+
+
+class Figure(NamedTuple):
+    """One figure of the head line."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+def bytes_text(size: float) -> str:
+    """A size, in the unit that suits it."""
+    unit = 0
+    while size >= 1024 and unit < len(UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:,.0f} {UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:,.1f} {UNITS[unit]}"
+
+
+def health_sentence(collected: Collected, silent: pd.DataFrame) -> str:
+    """Whether what comes in is stored, and who fell silent."""
+    if collected.troubles:
+        reasons = "; ".join(f"{escaped(part)}: {escaped(why)}" for part, why in collected.troubles.items())
+        told = f"**The collector does not store.** {reasons}. What it acknowledged is on disk and stored later."
+    else:
+        waiting = collected.state["spool"]["pending_requests"]
+        told = f"**What comes in is stored;** {counted(waiting, 'request') if waiting else 'nothing'} waiting."
+    if aside := collected.state["spool"]["set_aside_requests"]:
+        told += f" **{counted(aside, 'request')} set aside** that ClickHouse refuses: `tachograph spool list`."
+    return f"{told} {silence_sentence(silent)}"
+
+
+def silence_sentence(silent: pd.DataFrame) -> str:
+    """How many engines fell silent; rows of `silent_engines`."""
+    return f"{counted(len(silent), 'engine')} fell silent." if len(silent) else "No engine fell silent."
+
+
+def figures(collected: Collected) -> list[Figure]:
+    """The head line: what comes, what became of it, what waits, what is left."""
+    spool, disk = collected.state["spool"], collected.state["disk"]
+    sums = {name: sum(door.get(name, 0) for door in collected.state["ledger"].values()) for name in ENTRIES}
+    bound = f" of {bytes_text(spool['bytes_max'])}" if spool["bytes_max"] else ", without a bound"
+    waiting = f"{counted(spool['pending_requests'], 'request')}, {bytes_text(spool['pending_bytes'])}{bound}"
+    return [
+        Figure("Coming in, spans/s", rate_text(collected.samples), f"Over the last {RATE_OVER.seconds} s"),
+        Figure("Stored, executions", f"{sums['stored']:,}", "Since the spool was made"),
+        Figure("Refused, spans", f"{sums['refused']:,}", "They break the contract; since the spool was made"),
+        Figure("Waiting", bytes_text(spool["pending_bytes"]), f"{waiting}; {oldest_text(collected.state)}"),
+        Figure("Set aside, requests", f"{spool['set_aside_requests']:,}", "ClickHouse refuses them whatever is done"),
+        Figure("Disk free", bytes_text(disk["free_bytes"]), f"Below {bytes_text(disk['free_bytes_min'])} senders wait"),
+    ]
+
+
+def oldest_text(state: Mapping[str, Any]) -> str:
+    """How long the oldest request waits."""
+    oldest = state["spool"]["oldest_unix_ms"]
+    if oldest is None:
+        return "nothing waits"
+    return f"the oldest for {age(timedelta(milliseconds=state['now_unix_ms'] - oldest))}"
+
+
+def rate_text(samples: tuple[Sample, ...]) -> str:
+    """Spans received each second lately; empty before there are two readings."""
+    recent = [one for one in samples if samples[-1].at - one.at <= RATE_OVER]
+    seconds = (recent[-1].at - recent[0].at).total_seconds() if recent else 0.0
+    return f"{max(0, recent[-1].received - recent[0].received) / seconds:,.0f}" if seconds else "…"
+
+
+def ingest_rates(samples: tuple[Sample, ...]) -> pd.DataFrame:
+    """Spans received and executions stored each second between one reading and the next: `at`, `of`, `per_s`."""
+    totals = pd.DataFrame(samples, columns=list(Sample._fields))
+    seconds = totals["at"].diff().dt.total_seconds()
+    rates = pd.DataFrame(
+        {
+            "at": totals["at"],
+            # A spool that was made anew begins at 0 again.
+            "spans received": totals.received.diff().clip(lower=0) / seconds,
+            "executions stored": totals.stored.diff().clip(lower=0) / seconds,
+        }
+    )
+    return rates.iloc[1:].melt("at", var_name="of", value_name="per_s")
+
+
+def ledger_table(state: Mapping[str, Any]) -> str:
+    """What became of every span, by door."""
+    columns = [Column("Door"), Column("Received", True), *(Column(named(one), True) for one in ENTRIES)]
+    rows = [
+        [escaped(door), *(f"{entries.get(name, 0):,}" for name in ("received", *ENTRIES))]
+        for door, entries in state["ledger"].items()
+    ]
+    return table(columns, rows)
+
+
+def named(entry: str) -> str:
+    """An entry of the ledger as a heading."""
+    return entry.replace("_", " ").capitalize()
+
+
+def refusals_table(refusals: pd.DataFrame) -> str:
+    """What was refused, by reason."""
+    rows = [
+        [escaped(one.what), escaped(one.door), escaped(one.reason), f"{one.count:,}"] for one in named_rows(refusals)
+    ]
+    return table([Column("Refused"), Column("Door"), Column("Reason"), Column("Count", True)], rows)
+
+
+class Refusal(NamedTuple):
+    """A row of `Collected.refusals`; pandas' own tuples have a method `count`."""
+
+    what: str
+    door: str
+    reason: str
+    count: int
+
+
+def named_rows(refusals: pd.DataFrame) -> list[Refusal]:
+    """The rows of the refusals."""
+    return [Refusal(*row) for row in refusals[["what", "door", "reason", "count"]].itertuples(index=False, name=None)]
+
+
+def clocks_table(skew: pd.DataFrame, zone: tzinfo) -> str:
+    """Hosts whose clock is off, of the query `clock_skew`."""
+    now = datetime.now(UTC)
+    rows = [
+        [
+            escaped(one.host_name or "no host"),
+            escaped(one.clock),
+            f"{abs(one.off_s):,.1f}",
+            since(one.off_since, zone, now),
+        ]
+        for one in rows_of(skew)
+    ]
+    return table([Column("Host"), Column("Its clock is"), Column("By, s", True), Column("Since")], rows)
+
+
+def silent_table(silent: pd.DataFrame, zone: tzinfo) -> str:
+    """Engines that fell silent, of the query `silent_engines`."""
+    now = datetime.now(UTC)
+    rows = [
+        [
+            escaped(one.host_name or "no host"),
+            escaped(one.service_instance_id),
+            escaped(one.engine_package),
+            age(timedelta(seconds=one.silent_s)),
+            since(one.silent_since, zone, now),
+            f"{one.executions:,}",
+        ]
+        for one in rows_of(silent)
+    ]
+    heads = [Column("Host"), Column("Instance"), Column("Package"), Column("Silent for"), Column("Last arrival")]
+    return table([*heads, Column("Executions before", True)], rows)
+
+
+def losses_table(gaps: pd.DataFrame, zone: tzinfo) -> str:
+    """Executions that never arrived, of the query `sequence_gaps`."""
+    now = datetime.now(UTC)
+    rows = [
+        [
+            since(one.gap_started_at, zone, now),
+            escaped(one.host_name or "no host"),
+            escaped(one.service_instance_id),
+            f"{one.executions_missing:,}",
+            f"{one.gap_s:,.2f}",
+        ]
+        for one in rows_of(gaps)
+    ]
+    heads = [
+        Column("When"),
+        Column("Host"),
+        Column("Instance"),
+        Column("Executions missing", True),
+        Column("Gap, s", True),
+    ]
+    return table(heads, rows)
+
+
+def since(instant: pd.Timestamp, zone: tzinfo, now: datetime) -> str:
+    """An instant in the viewer's zone, with UTC on hover."""
+    return "" if pd.isna(instant) else f'[{clock(instant, zone, now)}](# "{utc_text(instant)}")'
+
+
+def silent_only(engines: pd.DataFrame) -> pd.DataFrame:
+    """Of the query `silent_engines`, those that are silent for long enough to say so."""
+    return engines[engines.silent_s > SILENT_S] if len(engines) else engines
+
+
+def off_only(skew: pd.DataFrame) -> pd.DataFrame:
+    """Of the query `clock_skew`, the hosts whose clock is off."""
+    return skew[skew.off_s != 0] if len(skew) else skew

@@ -1,0 +1,124 @@
+"""Health: does everything that engines send arrive?"""
+
+import streamlit as st
+
+from dashboards.answers import REFRESH_S, Answer, answer
+from dashboards.charts.ingest import ingest
+from dashboards.collector import Collected, collector
+from dashboards.health import (
+    clocks_table,
+    figures,
+    health_sentence,
+    ingest_rates,
+    ledger_table,
+    losses_table,
+    off_only,
+    refusals_table,
+    silence_sentence,
+    silent_only,
+    silent_table,
+)
+from dashboards.notices import ago_text, say_problem, viewer_zone
+from dashboards.words import escaped
+
+LOOK_BACK = "-1d"
+LOSSES_MAX = 20
+FIGURES_A_ROW = 3
+
+
+def say_collector_problem(collected: Collected) -> None:
+    """Where the collector does not answer: what is wrong, and how old what stands here is."""
+    if not collected.problem:
+        return
+    stands_in = f"Its figures are of {ago_text(collected.at)}" if collected.at else "What ClickHouse knows stands below"
+    st.warning(
+        f"{escaped(collected.problem)}. {stands_in}; this page tries again by itself.", icon=":material/cloud_off:"
+    )
+
+
+def verdict(collected: Collected, silent: Answer) -> None:
+    """Whether all is well, in a sentence."""
+    if collected.known:
+        well = not collected.troubles and not collected.problem and silent.rows.empty
+        show = st.success if well else st.warning
+        show(health_sentence(collected, silent.rows), icon=":material/check:" if well else ":material/flag:")
+    elif silent.known:
+        st.info(silence_sentence(silent.rows), icon=":material/monitor_heart:")
+
+
+def head_line(collected: Collected) -> None:
+    """The figures that one looks at first."""
+    told = figures(collected)
+    for start in range(0, len(told), FIGURES_A_ROW):
+        for column, figure in zip(st.columns(FIGURES_A_ROW), told[start : start + FIGURES_A_ROW], strict=True):
+            column.metric(figure.name, figure.value, help=figure.meaning, border=True)
+
+
+def coming_in(collected: Collected) -> None:
+    """How fast it comes."""
+    rates = ingest_rates(collected.samples)
+    if rates.empty:
+        st.caption("The rates appear with the second reading.")
+        return
+    st.altair_chart(ingest(rates), key="ingest", alt="Spans received and executions stored each second")
+    st.caption("Between one reading of the collector's ledger and the next, since somebody looks at this page.")
+
+
+def of_collector(collected: Collected) -> None:
+    """Everything that only the collector knows."""
+    head_line(collected)
+    st.subheader("What comes in", anchor=False)
+    coming_in(collected)
+    st.subheader("Refused, by reason, since the collector started", anchor=False)
+    if collected.refusals.empty:
+        st.caption("Nothing.")
+    else:
+        st.markdown(refusals_table(collected.refusals))
+    st.subheader("Ledger, in spans, since the spool was made", anchor=False)
+    if collected.state["ledger"]:
+        st.markdown(ledger_table(collected.state))
+    else:
+        st.caption("Nothing was received yet.")
+    version = escaped(collected.state.get("version", ""))
+    st.caption(f"Told by the collector {ago_text(collected.at)} · version {version}")
+
+
+def of_store(silent: Answer, skew: Answer, gaps: Answer) -> None:
+    """Everything that ClickHouse knows."""
+    zone = viewer_zone()
+    for title, known, rows, told, none in (
+        ("Engines that fell silent", silent.known, silent.rows, silent_table, "None of the last hour."),
+        (
+            "Clocks that are off",
+            skew.known,
+            off_only(skew.rows),
+            clocks_table,
+            "None by more than 5 s, in the last day.",
+        ),
+        ("Lost on the way", gaps.known, gaps.rows, losses_table, "No gap of graph sequence in the last day."),
+    ):
+        if known:
+            st.subheader(title, anchor=False)
+            st.markdown(none if rows.empty else told(rows, zone))
+    if len(gaps.rows) == LOSSES_MAX:
+        st.caption(f"The latest {LOSSES_MAX}; `tachograph query sequence_gaps` lists all.")
+
+
+@st.fragment(run_every=REFRESH_S)
+def live() -> None:
+    """The whole page."""
+    collected = collector()
+    asked = answer("silent_engines")
+    silent = Answer(silent_only(asked.rows), asked.at, asked.problem)
+    skew = answer("clock_skew", from_=LOOK_BACK)
+    gaps = answer("sequence_gaps", from_=LOOK_BACK, limit=LOSSES_MAX)
+    say_collector_problem(collected)
+    say_problem([silent, skew, gaps])
+    verdict(collected, silent)
+    if collected.known:
+        of_collector(collected)
+    of_store(silent, skew, gaps)
+
+
+st.title("Does everything that engines send arrive?", anchor=False)
+live()

@@ -1,0 +1,193 @@
+"""The Health page in every state, over a real collector and without one; and its sentences."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pandas as pd
+import pytest
+import streamlit as st
+from clickhouse_connect.driver.client import Client
+
+from dashboards import collector, health
+from dashboards.charts.ingest import ingest
+from dashboards.collector import Collected, Sample
+from dashboards.links import HEALTH_PAGE
+from dashboards.store import COLLECTOR_VARIABLE
+from queries.errors import RefusedError, UnreachableError
+from tests.browser.labelled_cells import labelled_store
+from tests.fixtures.otlp_files import requests_in
+from tests.fixtures.pages import NOWHERE, checked, page_opened, said
+from tests.fixtures.running import Addresses, running_collector
+
+NO_COLLECTOR = "http://127.0.0.1:9"
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
+    with labelled_store(store, data_dir, cases, ("r014",)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, cases: Path) -> Iterator[Addresses]:
+    """A collector that took a cell and refused what is none."""
+    with running_collector(tmp_path_factory.mktemp("collector")) as addresses:
+        for body in requests_in(cases / "cells" / "r008.otlp.gz"):
+            send(addresses, body)
+        yield addresses
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Iterator[None]:
+    yield
+    st.cache_data.clear()
+
+
+def send(addresses: Addresses, body: bytes) -> None:
+    headers = {"content-type": "application/x-protobuf"}
+    httpx.post(addresses.otlp_http, content=body, headers=headers, timeout=60).raise_for_status()
+
+
+def base(addresses: Addresses) -> str:
+    return f"http://127.0.0.1:{addresses.otlp_http_port}"
+
+
+def state(**changes: Any) -> dict[str, Any]:
+    spool = {
+        "pending_requests": 0, "pending_bytes": 0, "oldest_unix_ms": None, "set_aside_requests": 0,
+        "set_aside_bytes": 0, "bytes_max": 10 * 1024**3,
+    }  # fmt: skip
+    return {
+        "version": "1", "now_unix_ms": 1_000_000, "ledger": {"http": {"received": 10, "stored": 8, "refused": 2}},
+        "spool": spool | changes, "disk": {"free_bytes": 5e9, "total_bytes": 9e9, "free_bytes_min": 1024**3},
+    }  # fmt: skip
+
+
+class TestPage:
+    def test_a_collector_that_stores(self, running: Addresses, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(COLLECTOR_VARIABLE, base(running))
+        app = page_opened(HEALTH_PAGE, running.clickhouse_url, monkeypatch)
+        text = said(app)
+        assert "What comes in is stored" in text
+        assert [metric.label for metric in app.metric][:2] == ["Coming in, spans/s", "Stored, executions"]
+        assert "| http |" in text
+        assert not app.error
+
+    def test_without_a_collector_it_shows_what_clickhouse_knows(
+        self, labelled_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(COLLECTOR_VARIABLE, NO_COLLECTOR)
+        app = page_opened(HEALTH_PAGE, labelled_url, monkeypatch)
+        assert "no collector answers at http://127.0.0.1:9" in app.warning[0].value.replace("\\", "")
+        assert "What ClickHouse knows stands below" in said(app)
+        assert "No engine fell silent" in said(app)
+        assert "Clocks that are off" in said(app)
+        assert not app.metric
+
+    def test_neither_answers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(COLLECTOR_VARIABLE, NO_COLLECTOR)
+        app = page_opened(HEALTH_PAGE, NOWHERE, monkeypatch)
+        assert "no ClickHouse answers" in app.error[0].value
+        assert "no collector answers" in app.warning[0].value
+
+    def test_the_collector_went_away(self, running: Addresses, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(COLLECTOR_VARIABLE, base(running))
+        app = page_opened(HEALTH_PAGE, running.clickhouse_url, monkeypatch)
+        monkeypatch.setattr(collector, "read", gone)
+        st.cache_data.clear()
+        checked(app.run())
+        assert "gone. Its figures are of " in app.warning[0].value
+        assert app.metric
+
+
+def gone(url: str) -> Collected:
+    raise UnreachableError(f"{url} is gone")
+
+
+class TestReading:
+    def test_figures_and_samples(self, running: Addresses) -> None:
+        read = collector.read(base(running))
+        assert read.known
+        assert not read.troubles
+        assert read.samples[-1].received > 0
+        assert collector.read(base(running)).samples[-2] == read.samples[-1]
+
+    def test_what_was_refused_by_reason(self, running: Addresses) -> None:
+        assert httpx.get(f"{base(running)}/state", headers={"Host": "evil.example"}).status_code == 403
+        refusals = collector.read(base(running)).refusals
+        assert ("http", "foreign_host") in set(zip(refusals.door, refusals.reason, strict=True))
+
+    def test_another_page_is_no_collector(self, labelled_url: str) -> None:
+        with pytest.raises((RefusedError, UnreachableError), match=r"is it of this version|is no collector"):
+            collector.read(labelled_url.rpartition("/")[0])
+
+    @pytest.mark.parametrize("url", ["", "ftp://x", "127.0.0.1:4318"])
+    def test_no_url(self, url: str) -> None:
+        with pytest.raises(UnreachableError, match="TACHOGRAPH_COLLECTOR_URL"):
+            collector.read(url)
+
+    def test_a_password_goes_into_the_header_and_is_not_shown(self) -> None:
+        shown, headers = collector.anonymous("http://reader:se%3Acret@host:4318/")
+        assert shown == "http://host:4318"
+        assert headers["Authorization"] == "Basic cmVhZGVyOnNlOmNyZXQ="
+
+    def test_the_wrong_password_is_one_line(self) -> None:
+        assert "TACHOGRAPH_SQL_PASSWORD" in str(collector.refused("http://host", 401))
+
+
+class TestWords:
+    def test_a_collector_that_does_not_store_says_why(self) -> None:
+        told = health.health_sentence(
+            Collected(state(set_aside_requests=2), {"clickhouse": "it is away"}, at=NOW), pd.DataFrame()
+        )
+        assert told.startswith("**The collector does not store.** clickhouse: it is away.")
+        assert "2 requests set aside" in told
+
+    def test_what_waits(self) -> None:
+        waiting = state(pending_requests=3, pending_bytes=2048, oldest_unix_ms=1_000_000 - 65_000)
+        figures = {one.name: one for one in health.figures(Collected(waiting, at=NOW))}
+        assert figures["Waiting"].value == "2.0 KiB"
+        assert figures["Waiting"].meaning == "3 requests, 2.0 KiB of 10.0 GiB; the oldest for 1 min 5 s"
+        assert figures["Refused, spans"].value == "2"
+        assert figures["Coming in, spans/s"].value == "…"
+
+    def test_rates_are_between_readings(self) -> None:
+        samples = tuple(Sample(NOW + timedelta(seconds=2 * one), 100 * one, 90 * one) for one in range(4))
+        assert health.rate_text(samples) == "50"
+        rates = health.ingest_rates(samples)
+        assert set(rates[rates["of"] == "executions stored"].per_s) == {45.0}
+        (data,) = ingest(rates).to_dict()["datasets"].values()
+        assert len(data) == 6
+
+    def test_a_spool_made_anew_is_no_negative_rate(self) -> None:
+        samples = (Sample(NOW, 100, 100), Sample(NOW + timedelta(seconds=2), 10, 10))
+        assert health.rate_text(samples) == "0"
+        assert (health.ingest_rates(samples).per_s >= 0).all()
+
+    @pytest.mark.parametrize(
+        ("size", "text"), [(0, "0 B"), (1023, "1,023 B"), (1536, "1.5 KiB"), (200 * 1024**2, "200 MiB")]
+    )
+    def test_sizes(self, size: int, text: str) -> None:
+        assert health.bytes_text(size) == text
+
+    def test_tables_of_what_clickhouse_knows(self) -> None:
+        silent = pd.DataFrame(
+            {"service_instance_id": ["a|b"], "host_name": [""], "engine_package": ["p"], "silent_s": [90.0],
+             "silent_since": [pd.Timestamp(NOW)], "executions": [1200]}
+        )  # fmt: skip
+        assert r"a\|b" in health.silent_table(silent, UTC)
+        assert "1 min 30 s" in health.silent_table(silent, UTC)
+        assert health.silent_only(silent.assign(silent_s=10.0)).empty
+        skew = pd.DataFrame(
+            {"host_name": ["h"], "clock": ["ahead"], "off_s": [-61.5], "off_since": [pd.Timestamp(NOW)]}
+        )
+        assert "| h | ahead | 61.5 |" in health.clocks_table(health.off_only(skew), UTC)
+        gaps = pd.DataFrame(
+            {"gap_started_at": [pd.Timestamp(NOW)], "host_name": ["h"], "service_instance_id": ["i"],
+             "executions_missing": [4], "gap_s": [0.123]}
+        )  # fmt: skip
+        assert "| 4 | 0.12 |" in health.losses_table(gaps, UTC)
