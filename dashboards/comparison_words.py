@@ -76,4 +76,4 @@ def line_of(cells: list[str]) -> str:
 
 def group_name(group: Group) -> str:
     """A group as charts label it; its parts are broken into lines there."""
-    return " · ".join(label or "–" for label in group.labels) or ALL_GROUPS
+    return " · ".join(label or "-" for label in group.labels) or ALL_GROUPS

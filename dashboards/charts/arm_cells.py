@@ -32,7 +32,7 @@ def arm_cells(comparison: Comparison) -> alt.LayerChart:
     )
     across = base.encode(yOffset=alt.YOffset("arm:N", sort=arms))
     chosen = alt.selection_point(name=SELECTION, fields=["service_instance_id", "cell"], toggle=False)
-    dots = across.mark_point(size=46, strokeWidth=1.6, opacity=0.85, cursor="pointer").encode(
+    dots = across.mark_point(size=72, strokeWidth=1.6, opacity=0.85, cursor="pointer").encode(
         color=alt.Color("arm:N", title="arm", scale=arm_scale(arms), legend=legend()),
         fillOpacity=alt.FillOpacity("arm:N", scale=alt.Scale(domain=arms, range=[0, 0.7]), legend=None),
         fill=alt.Fill("arm:N", scale=arm_scale(arms), legend=None),

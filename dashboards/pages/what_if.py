@@ -1,0 +1,116 @@
+"""What if: what would another cost model have done with this cell?"""
+
+import streamlit as st
+
+from dashboards.answers import answer
+from dashboards.cell_chooser import offer_cells
+from dashboards.cells import EXECUTIONS_MAX, window
+from dashboards.charts.palette import graph_colours
+from dashboards.charts.replayed_choices import replayed_choices
+from dashboards.charts.simulated_runs import simulated_runs
+from dashboards.charts.times import AXIS_WIDTH_PX
+from dashboards.controls import choose_one
+from dashboards.links import CELL_PAGE, WHAT_IF_PAGE, cell_parameters
+from dashboards.notices import say_freshness, say_problem, viewer_zone
+from dashboards.outcomes import Outcome, exact_replay, simulated_replay
+from dashboards.replay_words import replay_sentence, swap_table
+from dashboards.rows import Row, first_row
+from dashboards.store import clickhouse_url
+from dashboards.words import cell_header, escaped
+from engine_hooks.cost_model.registry import COST_MODELS
+from queries.replay.result import Replay
+from queries.replay.screen import checks
+from queries.replay.words import caveats, first_difference, worth
+
+USUAL_MODEL = "drained_share"
+
+
+def header(cell: Row, instance: str, name: str) -> None:
+    """Whose cell it is, and the way to it."""
+    st.markdown(cell_header(cell, viewer_zone()))
+    st.page_link(
+        CELL_PAGE,
+        label="What happened in this cell",
+        icon=":material/timeline:",
+        query_params=cell_parameters(instance, name),
+    )
+
+
+def exact_form(replay: Replay, instance: str, name: str) -> None:
+    """Each decision again."""
+    exact = replay.exact
+    if exact is None:
+        return
+    st.subheader("Each decision again, with what was known then", anchor=False)
+    told = replay_sentence(replay, exact)
+    if exact.different:
+        st.warning(told, icon=":material/alt_route:")
+        st.markdown(escaped(first_difference(replay)))
+    else:
+        st.success(told, icon=":material/check:")
+    executions = answer("executions", service_instance_id=instance, cell=name, limit=EXECUTIONS_MAX, **window(name))
+    colours = {} if executions.rows.empty else graph_colours(executions.rows)
+    with st.container(horizontal=True):
+        st.altair_chart(
+            replayed_choices(replay, exact, colours),
+            key="replayed_choices",
+            width="stretch",
+            alt="What was chosen and what would have been chosen, and what each graph was charged, over time",
+        )
+        # Streamlit stretches the plotting areas to the container and leaves no room for their axes.
+        st.space(AXIS_WIDTH_PX)
+    if exact.different:
+        st.markdown(swap_table(exact))
+    for caveat in caveats(replay):
+        st.caption(escaped(caveat))
+
+
+def simulation(outcome: Outcome[Replay]) -> None:
+    """What it would have been worth."""
+    say_problem([outcome])
+    if outcome.refusal:
+        st.info(f"This cell cannot be simulated: {escaped(outcome.refusal)}.", icon=":material/inbox:")
+    replay = outcome.value
+    if replay is None or replay.closed_loop is None:
+        return
+    loop = replay.closed_loop
+    st.info(escaped(worth(loop, replay.cost_model)), icon=":material/science:")
+    st.altair_chart(simulated_runs(replay, loop), key="simulated_runs", alt="Simulated runs as dots, by kind")
+    st.caption(
+        f"A simulation fitted to this cell, {len(loop.runs)} runs of each kind. Bar: in there one run of this cell would"
+        f" lie, 95 times out of 100. Check: {escaped('; '.join(checks(replay, loop)))}."
+    )
+    for note in loop.notes:
+        st.caption(escaped(f"Note: {note}."))
+
+
+def page(instance: str, name: str) -> None:
+    """The page of a cell."""
+    cells = answer("cells", service_instance_id=instance, cell=name, **window(name))
+    cell = first_row(cells.rows)
+    if cell is None:
+        say_problem([cells])
+        if cells.known:
+            st.info("No execution of this cell is stored; it may have expired.", icon=":material/inbox:")
+        return
+    header(cell, instance, name)
+    model = choose_one("Cost model in place of the recorded one", "model", list(COST_MODELS), USUAL_MODEL)
+    outcome = exact_replay(clickhouse_url(), instance, name, model)
+    say_problem([cells, outcome])
+    if outcome.refusal:
+        st.info(f"Nothing to replay: {escaped(outcome.refusal)}.", icon=":material/inbox:")
+    if outcome.value is None:
+        return
+    exact_form(outcome.value, instance, name)
+    st.subheader("What it would have been worth", anchor=False)
+    if st.toggle("Simulate it: takes some seconds, and states its error", key="simulate", bind="query-params"):
+        simulation(simulated_replay(clickhouse_url(), instance, name, model))
+    say_freshness(outcome, None, live=False)
+
+
+st.title("What would another cost model have done?", anchor=False)
+asked_engine, asked_cell = st.query_params.get("engine", ""), st.query_params.get("cell", "")
+if asked_engine and asked_cell:
+    page(asked_engine, asked_cell)
+else:
+    offer_cells(WHAT_IF_PAGE, "Open a cell from the Cell page, or one of these.")

@@ -1,0 +1,28 @@
+"""A replay in words and as a table: pure functions, so that tests need no browser."""
+
+from dashboards.words import counted, escaped, percent
+from queries.replay.result import ExactReplay, Replay
+from queries.replay.words import swaps_of
+
+
+def replay_sentence(replay: Replay, exact: ExactReplay) -> str:
+    """How many decisions would have been others, and for how long."""
+    model, ordinary, different = escaped(replay.cost_model), len(exact.ordinary), len(exact.different)
+    recorded = escaped(replay.recorded_cost_model) if replay.recorded_cost_model else "the model that was in charge"
+    if not different:
+        return f"**{model} would have made the same {counted(ordinary, 'decision')}** as {recorded}."
+    seconds = sum(swap.seconds for swap in swaps_of(exact))
+    return (
+        f"**{model} would have made {different:,} of {counted(ordinary, 'decision')}"
+        f" ({percent(different / ordinary)}) otherwise** than {recorded}, {seconds:.1f} s of the cell."
+    )
+
+
+def swap_table(exact: ExactReplay) -> str:
+    """What would have been chosen in place of what, as Markdown."""
+    head = "| Chosen | Instead | Decisions | Time, s |\n| :-- | :-- | --: | --: |"
+    rows = [
+        f"| {escaped(swap.graph_name)} | {escaped(swap.replayed_graph_name)} | {swap.decisions:,} | {swap.seconds:.2f} |"
+        for swap in swaps_of(exact)
+    ]
+    return "\n".join([head, *rows])
