@@ -68,6 +68,10 @@ bench-compare: install-dev ## how often `compare` is right about arms that diffe
 bench-changes: install-dev ## how many known change points `changes` finds, and how many that are none
 	@$(BIN)/python -m tests.benchmarks.bench_changes $(ARGS)
 
+.PHONY: bench-alerts
+bench-alerts: install-dev ## how soon alerts tell of stuck engines, false positives and misses among simulated ones
+	@$(BIN)/python -m tests.benchmarks.bench_alerts $(ARGS)
+
 # Debian's Chromium. Anywhere else its tests are skipped, and say so.
 .PHONY: browser
 browser:
