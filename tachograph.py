@@ -33,6 +33,7 @@ try:
     from collector.ports import bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
     from collector.supervision import Part, PartFailedError, Supervisor, alone_in
+    from dashboards.access import check_access
     from dashboards.commands import dashboard
     from dashboards.errors import DashboardsError
     from engine_hooks.commands.estimate import estimate
@@ -49,6 +50,7 @@ try:
     from queries.commands.alerts.listing import list_alerts
     from queries.commands.alerts.run import run as run_alerts
     from queries.commands.alerts.try_rule import try_rule
+    from queries.commands.annotate import annotate
     from queries.commands.changes import changes
     from queries.commands.compare import compare
     from queries.commands.mcp import mcp
@@ -83,7 +85,20 @@ class Settings(BaseSettings):
     clickhouse_port: int = Field(8123, ge=1, le=65535, description="The embedded ClickHouse over HTTP, read-only.")
     dashboard_port: int = Field(8501, ge=1, le=65535, description="The dashboards.")
     dashboard_address: str = Field(
-        "127.0.0.1", description="Address that the dashboards listen on. They ask nobody for a password."
+        "127.0.0.1", description="Address that the dashboards listen on; off loopback they want a password or a log-in."
+    )
+    dashboard_reachable_as: str = Field(
+        "", description="Name that browsers reach the dashboards by, as a reverse proxy's; empty is this machine's."
+    )
+    dashboard_password: SecretStr = Field(SecretStr(""), description="Password of the dashboards.")
+    dashboard_password_file: Path | None = Field(None, description="A file with it; read when it changes.")
+    dashboard_oidc_file: Path | None = Field(
+        None, description="A file for logging in by OpenID Connect; docs/securing.md shows one."
+    )
+    collector_url: str = Field(
+        "",
+        repr=False,
+        description="The collector that the Health page asks, http://host:4318; empty is the one here.",
     )
     ingest_tokens: SecretStr = Field(SecretStr(""), description="Tokens that senders bear, separated by commas.")
     ingest_tokens_file: Path | None = Field(
@@ -175,6 +190,9 @@ class Settings(BaseSettings):
                 ),
                 "otlp_endpoint": self.otlp_endpoint or self.own_url(self.otlp_grpc_port),
                 "rows_url": self.rows_url or self.own_url(self.otlp_http_port),
+                "collector_url": with_credentials(
+                    self.collector_url or self.own_url(self.otlp_http_port), self, is_own=not self.collector_url
+                ),
             }
         )
 
@@ -307,6 +325,7 @@ def up(settings: Settings) -> None:
     """Run all of it until Ctrl-C: the collector, the dashboards, and two simulated engines to look at."""
     console = Console()
     access_of(settings).check_address(settings.listen_address)
+    check_access(settings)
     if taken := taken_ports(settings):
         raise PartFailedError("; ".join(taken))
     with alone_in(settings.data_dir), StopSignals([*STOP_SIGNALS, signal.SIGHUP]) as stopping:
@@ -388,6 +407,7 @@ def application() -> typer.Typer:
     app.command()(takes_settings(compare))
     app.command()(takes_settings(mcp))
     app.command()(takes_settings(changes))
+    app.command()(takes_settings(annotate))
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)
     app.add_typer(spools())

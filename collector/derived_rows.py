@@ -22,6 +22,7 @@ DERIVED_TABLES: Final[Mapping[str, str]] = {
     "replays": "090_replays.sql",
     "replay_decisions": "091_replay_decisions.sql",
     "alert_history": "095_alert_history.sql",
+    "annotations": "096_annotations.sql",
 }
 """The tables that take rows, each with the file of `collector/schema` that makes it."""
 

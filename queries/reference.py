@@ -54,6 +54,7 @@ TOPICS = {
     "history": "History",
     "delivery": "Losses and clocks",
     "alerts": "What alert rules ask",
+    "annotations": "What people noted",
 }
 """Headings of the topics, in their order; a topic that is missing here comes last, under its own name."""
 

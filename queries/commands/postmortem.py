@@ -114,5 +114,5 @@ def write_trace(one: "ToldCell", file: Path) -> None:
     """
     from queries.postmortem.perfetto import trace_of  # noqa: PLC0415 (as above)
 
-    write(json.dumps(trace_of(one.recorded, one.story.diagnosis)).encode(), file)
+    write(json.dumps(trace_of(one.recorded, one.story.diagnosis, one.story.noted.marks)).encode(), file)
     typer.echo(f"{file}: open it at https://ui.perfetto.dev", err=True)

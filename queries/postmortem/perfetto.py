@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from engine_hooks.contract.execution import GraphExecution
+from queries.annotations.marks import Mark
 from queries.findings.findings import Diagnosis, Poison
-from queries.postmortem.story import poisons_of
+from queries.postmortem.story import after_began_ns, placed, poisons_of
 from queries.record import CellExecutions
 
 Event = dict[str, Any]
@@ -24,12 +25,16 @@ _LANES: Final = {_DEVICE: "GPU", _HOST: "host, until submission", _IN_FLIGHT: "s
 _NS_PER_US: Final = 1000
 
 
-def trace_of(recorded: CellExecutions, diagnosis: Diagnosis | None = None) -> dict[str, Any]:
+def trace_of(
+    recorded: CellExecutions, diagnosis: Diagnosis | None = None, marks: Iterable[Mark] = ()
+) -> dict[str, Any]:
     """One cell as a trace, ready for `json.dump`.
 
     Args:
         recorded: Its executions.
         diagnosis: What was found; the poisoning executions are marked.
+        marks: What people noted about it. One from before the cell stands at its beginning and says so, for
+            the timeline would else be mostly empty.
     """
     executions = recorded.executions
     zero_ns = executions[0].started_at
@@ -41,6 +46,7 @@ def trace_of(recorded: CellExecutions, diagnosis: Diagnosis | None = None) -> di
         *_estimates(executions, zero_ns),
         *_queue_depth(executions, zero_ns),
         *(_poison(poison, zero_ns) for poison in (poisons_of(diagnosis) if diagnosis else ())),
+        *(_noted(mark, zero_ns) for mark in marks),
     ]
     return {
         "traceEvents": events,
@@ -139,6 +145,20 @@ def _poison(poison: Poison, zero_ns: int) -> Event:
         "pid": _PROCESS,
         "tid": _DEVICE,
         "args": {"graph_sequence": poison.sequence, "span_id": poison.span_id},
+    }
+
+
+def _noted(mark: Mark, zero_ns: int) -> Event:
+    after_ns = after_began_ns(mark, zero_ns)
+    return {
+        "ph": "i",
+        "s": "g",
+        "name": mark.text if after_ns >= 0 else f"{placed(mark, zero_ns)}: {mark.text}",
+        "cat": "annotation",
+        "ts": max(after_ns, 0) / _NS_PER_US,
+        "pid": _PROCESS,
+        "tid": _DEVICE,
+        "args": {"at": mark.at.isoformat(), "about": mark.about, "author": mark.author},
     }
 
 

@@ -5,10 +5,12 @@ The sentences of a finding are its evidence; what a finding means is decided in 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
+from queries.annotations.marks import Mark
 from queries.findings.findings import (
     UNCERTAIN,
     Diagnosis,
@@ -51,6 +53,19 @@ class Sentence(NamedTuple):
     queries: tuple[QueryUse, ...] = ()
 
 
+class Noted(NamedTuple):
+    """What people noted about a cell's engine, within the cell or shortly before it, and the query that shows it."""
+
+    marks: tuple[Mark, ...] = ()
+    """The earliest first."""
+    shown_by: tuple[QueryUse, ...] = ()
+    problem: str = ""
+    """Why the marks could not be read; '' where they were."""
+
+
+NOTHING_NOTED: Final = Noted()
+
+
 class Chapter(NamedTuple):
     """All that is said of one finding."""
 
@@ -90,9 +105,10 @@ class Story:
     marks_s: tuple[float, ...]
     """When an execution poisoned an estimate, in seconds from `began_ns`."""
     diagnosis: Diagnosis
+    noted: Noted = NOTHING_NOTED
 
 
-def story_of(recorded: CellExecutions, diagnosis: Diagnosis) -> Story:
+def story_of(recorded: CellExecutions, diagnosis: Diagnosis, noted: Noted = NOTHING_NOTED) -> Story:
     """The story of one cell."""
     executions = recorded.executions
     began = executions[0].started_at
@@ -104,10 +120,11 @@ def story_of(recorded: CellExecutions, diagnosis: Diagnosis) -> Story:
         ended_ns=ended,
         headline=headline_of(diagnosis),
         figures=tuple(_figures(recorded, diagnosis)),
-        chapters=tuple(_chapters(recorded, diagnosis)),
+        chapters=(*_chapters(recorded, diagnosis), *_noted(noted, began)),
         strip=_strip(executions, began, ended),
         marks_s=tuple((poison.at_ns - began) / _S_NS for poison in poisons_of(diagnosis)),
         diagnosis=diagnosis,
+        noted=noted,
     )
 
 
@@ -147,6 +164,34 @@ def _chapters(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Chapte
     if others:
         shown_by = (QueryUse("candidates", where),)
         yield Chapter("In plain decode", tuple(Sentence(_said_of(span), shown_by) for span in others))
+
+
+def _noted(noted: Noted, began_ns: int) -> Iterator[Chapter]:
+    """People's marks, told last: they explain nothing by themselves."""
+    sentences = [Sentence(_said_of_mark(mark, began_ns), noted.shown_by) for mark in noted.marks]
+    if noted.problem:
+        sentences = [Sentence(f"The marks could not be read: {noted.problem}.", noted.shown_by)]
+    if sentences:
+        yield Chapter("What was noted", tuple(sentences))
+
+
+def _said_of_mark(mark: Mark, began_ns: int) -> str:
+    about = f", about {mark.about}" if mark.about else ""
+    by = f", by {mark.author}" if mark.author else ""
+    return f"{placed(mark, began_ns)}: {mark.text}{about}{by} ({mark.at:%Y-%m-%d %H:%M:%S} UTC)."
+
+
+def placed(mark: Mark, began_ns: int) -> str:
+    """Where a mark lies: `12 min before the cell`, or `4.2 s into it`."""
+    after_s = after_began_ns(mark, began_ns) / _S_NS
+    if after_s >= 0:
+        return f"{after_s:.1f} s into it"
+    return f"{-after_s:.0f} s before the cell" if after_s > -100 else f"{-after_s / 60:.0f} min before the cell"
+
+
+def after_began_ns(mark: Mark, began_ns: int) -> int:
+    """How long after the first submission a mark lies; below 0 where it lies before it."""
+    return round((mark.at - datetime.fromtimestamp(0, UTC)).total_seconds() * 1000) * 1_000_000 - began_ns
 
 
 def _title(finding: Finding) -> str:

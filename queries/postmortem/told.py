@@ -1,16 +1,23 @@
 """Stories of stored cells: one by its name, or the costliest of a range."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from queries.errors import UnknownCellError
+from queries.annotations.marks import mark_of
+from queries.errors import RefusedError, UnknownCellError
+from queries.findings.findings import QueryUse
 from queries.findings.stored import find_in_cell
-from queries.postmortem.story import Story, story_of
-from queries.record import CellExecutions, executions_of
+from queries.postmortem.story import Noted, Story, story_of
+from queries.record import CellExecutions, executions_of, instant
 from queries.runner import run
 
 CELLS_DIAGNOSED_MAX: Final = 40
 """Flagged cells of a range that are looked at, newest first; each takes about a tenth of a second."""
+NOTED_BEFORE: Final = timedelta(hours=1)
+"""Marks are told of a cell from so long before it."""
+MARKS_MAX: Final = 20
+"""Marks told at most, the latest."""
 FLAGS: Final = ("stuck", "inflated")
 
 
@@ -44,7 +51,35 @@ def told(url: str, cell: str, engine: str = "") -> ToldCell:
         UnknownCellError, AmbiguousCellError, QueriesError: as `executions_of`.
     """
     recorded = executions_of(url, engine, cell, history_s=0)
-    return ToldCell(recorded, story_of(recorded, find_in_cell(url, recorded.engine.service_instance_id, cell)))
+    diagnosis = find_in_cell(url, recorded.engine.service_instance_id, cell)
+    return ToldCell(recorded, story_of(recorded, diagnosis, noted_about(url, recorded)))
+
+
+def noted_about(url: str, recorded: CellExecutions) -> Noted:
+    """The marks that concern a cell. A store that has none, or shows none, is no reason to tell nothing.
+
+    Raises:
+        UnreachableError: no ClickHouse answers.
+    """
+    engine = recorded.engine
+    began = recorded.executions[0].started_at
+    ended = max(one.started_at + one.duration_ns for one in recorded.executions)
+    use = QueryUse(
+        "annotations",
+        {
+            "from": (instant(began) - NOTED_BEFORE).isoformat(),
+            "to": instant(ended).isoformat(),
+            "service_instance_id": engine.service_instance_id,
+            "host": engine.host_name,
+            "package": engine.engine_package,
+            "limit": str(MARKS_MAX),
+        },
+    )
+    try:
+        rows = run(use.name, url, "rows", **use.parameters)
+    except RefusedError as wrong:
+        return Noted(shown_by=(use,), problem=str(wrong))
+    return Noted(tuple(map(mark_of, reversed(rows))), (use,))
 
 
 def told_range(

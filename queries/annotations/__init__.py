@@ -1,0 +1,1 @@
+"""Marks in time that people make, and what they concern."""

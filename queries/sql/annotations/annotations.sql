@@ -1,0 +1,26 @@
+-- question: What did people note, when, and about which engines?
+-- parameter from: DateTime64(9, 'UTC') = -1d | Marks from this instant on.
+-- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Marks before this instant.
+-- parameter service_instance_id: String = '' | Those that concern this engine instance: that name it, or none; '' is any.
+-- parameter host: String = '' | Those that concern this host_name: that name it, or none; '' is any.
+-- parameter package: String = '' | Those that concern this engine_package: that name it, or none; '' is any.
+-- parameter limit: UInt64 = 1000 | At most so many, the latest first.
+-- column annotation_id [] | The mark.
+-- column at [time] | The instant that it marks.
+-- column text [] | What was noted.
+-- column host_name [] | The host that it is about; '' is every one.
+-- column service_instance_id [] | The engine instance that it is about; '' is every one.
+-- column engine_package [] | The package that it is about; '' is every one.
+-- column author [] | Who noted it.
+-- column made_at [time] | When it was noted, by the clock of the machine where it was.
+-- table: at, text, host_name, service_instance_id, engine_package, author
+-- example: tachograph query annotations --param from=-7d --param host=gpu-node-024
+SELECT annotation_id, at, text, host_name, service_instance_id, engine_package, author, made_at
+FROM annotations
+WHERE at >= {from:DateTime64(9, 'UTC')}
+    AND at < {to:DateTime64(9, 'UTC')}
+    AND ({service_instance_id:String} = '' OR service_instance_id IN ('', {service_instance_id:String}))
+    AND ({host:String} = '' OR host_name IN ('', {host:String}))
+    AND ({package:String} = '' OR engine_package IN ('', {package:String}))
+ORDER BY at DESC, annotation_id
+LIMIT {limit:UInt64}

@@ -1,0 +1,104 @@
+"""Marks on the real engine: asked, told in post-mortems, and noted through a running collector."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from queries.annotations.marks import Mark
+from queries.postmortem.markdown import markdown_of
+from queries.postmortem.told import told
+from tests.fixtures.asking import ask, moment, picked
+from tests.fixtures.query_rows import START_NS, insert, round_of
+from tests.fixtures.running import running_collector, tachograph
+
+START = datetime.fromtimestamp(START_NS / 1e9, UTC)
+
+
+def noted(client: Client, after_s: float, text: str, **names: str) -> None:
+    mark = Mark(text, START + timedelta(seconds=after_s), text, author="me", **names)
+    client.insert("annotations", [[*mark, mark.at]], column_names=[*Mark._fields, "made_at"])
+
+
+def texts(client: Client, **values: object) -> list[str]:
+    return [row["text"] for row in ask(client, "annotations", **{"from": "2026-11-01"} | values)]
+
+
+def test_annotations(clickhouse: Client) -> None:
+    noted(clickhouse, 1.5, "all")
+    noted(clickhouse, 2, "on node-1", host_name="node-1")
+    noted(clickhouse, 3, "engine-2", service_instance_id="engine-2")
+    noted(clickhouse, 4, "main here", host_name="node-1", engine_package="main")
+    assert texts(clickhouse) == ["main here", "engine-2", "on node-1", "all"]
+    assert texts(clickhouse, host="node-2") == ["engine-2", "all"]
+    assert texts(clickhouse, host="node-1", package="other") == ["engine-2", "on node-1", "all"]
+    assert texts(clickhouse, service_instance_id="engine-1") == ["main here", "on node-1", "all"]
+    assert texts(clickhouse, **{"from": START + timedelta(seconds=2), "to": START + timedelta(seconds=4)}) == [
+        "engine-2",
+        "on node-1",
+    ]
+    assert texts(clickhouse, limit=1) == ["main here"]
+    golden = {
+        "annotation_id": "all",
+        "at": moment(1500),
+        "text": "all",
+        "host_name": "",
+        "service_instance_id": "",
+        "engine_package": "",
+        "author": "me",
+        "made_at": moment(1500),
+    }
+    row = ask(clickhouse, "annotations", **{"from": "2026-11-01"})[-1]
+    assert picked(row, golden) == golden
+    assert set(row) == set(golden)
+
+
+def test_a_post_mortem_tells_what_was_noted(clickhouse: Client, clickhouse_url: str) -> None:
+    insert(clickhouse, [round_of(n, 28 * n, "P128", 28) for n in range(100)])
+    noted(clickhouse, -3601, "too early")
+    noted(clickhouse, -2460, "deployed 188", engine_package="main")
+    noted(clickhouse, 1, "of another", host_name="node-2")
+    noted(clickhouse, 1.25, "load test")
+    noted(clickhouse, 5, "too late")
+    story = told(clickhouse_url, str(START_NS // 1_000_000_000)).story
+    chapter = story.chapters[-1]
+    assert chapter.title == "What was noted"
+    assert [sentence.text for sentence in chapter.sentences] == [
+        "41 min before the cell: deployed 188, about package main, by me (2026-10-31 23:19:00 UTC).",
+        "1.2 s into it: load test, by me (2026-11-01 00:00:01 UTC).",
+    ]
+    (use,) = chapter.sentences[0].queries
+    assert len(ask(clickhouse, use.name, **use.parameters)) == 2
+    assert "tachograph query annotations --param from=2026-10-31T23:00:00" in markdown_of(story)
+
+
+def test_a_store_without_marks_is_told_all_the_same(clickhouse: Client, clickhouse_url: str) -> None:
+    insert(clickhouse, [round_of(n, 28 * n, "P128", 28) for n in range(100)])
+    assert told(clickhouse_url, str(START_NS // 1_000_000_000)).story.chapters[-1:] == ()
+    clickhouse.command("DROP TABLE annotations")
+    (sentence,) = told(clickhouse_url, str(START_NS // 1_000_000_000)).story.chapters[-1].sentences
+    assert sentence.text.startswith("The marks could not be read: ")
+
+
+def test_a_mark_is_noted_and_listed(tmp_path: Path) -> None:
+    with running_collector(tmp_path) as addresses:
+        made = tachograph(addresses, "annotate", "deployed 188", "--host", "node-1", "--at", "-15m", "--author", "me")
+        assert (made.returncode, made.stderr) == (0, "")
+        assert made.stdout.endswith(" UTC  deployed 188  (node-1)\n")
+        shown = tachograph(addresses, "annotate", "--list")
+        assert "deployed 188" in shown.stdout
+        none = tachograph(addresses, "annotate", "--list", "--host", "node-2")
+        assert (none.returncode, none.stdout, none.stderr) == (0, "", "nothing was noted then\n")
+    away = tachograph(addresses, "annotate", "deployed 189")
+    assert away.returncode == 3
+    assert away.stderr.startswith("tachograph: no collector answers at ")
+    assert away.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["a\nb"], ["deployed", "--at", "soon"], []], ids=["text", "time", "nothing"])
+def test_a_wrong_call_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
+    from tests.fixtures.running import free_addresses
+
+    wrong = tachograph(free_addresses(tmp_path), "annotate", *arguments)
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
