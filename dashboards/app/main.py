@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, HEALTH_PAGE, SQL_PAGE, WHAT_IF_PAGE
+from dashboards.app.login import admit, offer_logout
+from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, HEALTH_PAGE, SQL_PAGE, WHAT_IF_PAGE
 
 # Drawn here, so that no browser has to fetch it from anywhere.
 ICON = (
@@ -25,10 +26,12 @@ DENSER = """<style>
 
 st.set_page_config(page_title="Tachograph", page_icon=ICON, layout="wide")
 st.html(DENSER)
+admit()
 st.navigation(
     [
         st.Page(FLEET_PAGE, title="Fleet", icon=":material/grid_on:", default=True),
         st.Page(CELL_PAGE, title="Cell", icon=":material/timeline:", url_path="cell"),
+        st.Page(GRAPHS_PAGE, title="Graphs", icon=":material/show_chart:", url_path="graphs"),
         st.Page(COMPARE_PAGE, title="Compare", icon=":material/compare_arrows:", url_path="compare"),
         st.Page(WHAT_IF_PAGE, title="What if", icon=":material/alt_route:", url_path="what_if"),
         st.Page(SQL_PAGE, title="SQL", icon=":material/terminal:", url_path="sql"),
@@ -36,3 +39,4 @@ st.navigation(
     ],
     position="top",
 ).run()
+offer_logout()

@@ -14,6 +14,8 @@ from queries.replay.result import ExactReplay, Replay
 LANE_PX = 26
 GRAPHS_MAX = 6
 """Panels of charges; the graphs that were candidates most often come first."""
+LEGEND_COLUMNS = 3
+"""As many as a telephone has room for: a legend wider than the plot would make that narrower."""
 RECORDED = "recorded"
 BRUSH = "zoom"
 
@@ -47,7 +49,7 @@ def lanes(replay: Replay, exact: ExactReplay, colours: dict[str, str], brush: al
     rows = pd.DataFrame(choice_rows(replay, exact))
     shades = {graph: colours.get(graph, palette.INK) for graph in sorted(set(rows.graph), key=ordered(colours))}
     chart: alt.Chart = (
-        alt.Chart(rows, title="Who is chosen — drag here to zoom, double-click to see everything")
+        alt.Chart(rows, title="Who is chosen (drag to zoom)")
         .mark_rect()
         .encode(
             x=alt.X("from_ms:T", axis=times.axis(), scale=alt.Scale(nice=False), title=None),
@@ -56,7 +58,7 @@ def lanes(replay: Replay, exact: ExactReplay, colours: dict[str, str], brush: al
             color=alt.Color(
                 "graph:N",
                 scale=alt.Scale(domain=list(shades), range=list(shades.values())),
-                legend=alt.Legend(orient="top", direction="horizontal", title=None, symbolType="square"),
+                legend=alt.Legend(orient="top", columns=LEGEND_COLUMNS, title=None, symbolType="square"),
             ),
             tooltip=[
                 alt.Tooltip("chooser:N"),
@@ -105,7 +107,7 @@ def panel(graph: str, charges: pd.DataFrame, model: str, brush: alt.Parameter, *
     """What one graph was charged, and what it would have been."""
     domain = [RECORDED, model]
     chart: alt.Chart = (
-        alt.Chart(charges, title=f"{graph}: charged as recorded (dashed) and by {model} (solid), ms")
+        alt.Chart(charges, title=f"Charged for {graph}, ms")
         .mark_line(interpolate="step-after", strokeWidth=2, clip=True)
         .encode(
             x=alt.X("at_ms:T", scale=times.zoomed(brush), axis=times.axis(labels=last)),

@@ -8,7 +8,6 @@ from dashboards.cells import EXECUTIONS_MAX, window
 from dashboards.charts.palette import graph_colours
 from dashboards.charts.replayed_choices import replayed_choices
 from dashboards.charts.simulated_runs import simulated_runs
-from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.controls import choose_one
 from dashboards.links import CELL_PAGE, WHAT_IF_PAGE, cell_parameters
 from dashboards.notices import say_freshness, say_problem, viewer_zone
@@ -50,15 +49,15 @@ def exact_form(replay: Replay, instance: str, name: str) -> None:
         st.success(told, icon=":material/check:")
     executions = answer("executions", service_instance_id=instance, cell=name, limit=EXECUTIONS_MAX, **window(name))
     colours = {} if executions.rows.empty else graph_colours(executions.rows)
-    with st.container(horizontal=True):
-        st.altair_chart(
-            replayed_choices(replay, exact, colours),
-            key="replayed_choices",
-            width="stretch",
-            alt="What was chosen and what would have been chosen, and what each graph was charged, over time",
-        )
-        # Streamlit stretches the plotting areas to the container and leaves no room for their axes.
-        st.space(AXIS_WIDTH_PX)
+    st.altair_chart(
+        replayed_choices(replay, exact, colours),
+        key="replayed_choices",
+        alt="What was chosen and what would have been chosen, and what each graph was charged, over time",
+    )
+    st.caption(
+        "Drag across the lanes to zoom, double-click them to see everything. Dashed: charged as recorded; solid: by"
+        f" {escaped(replay.cost_model)}."
+    )
     if exact.different:
         st.markdown(swap_table(exact))
     for caveat in caveats(replay):

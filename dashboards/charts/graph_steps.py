@@ -1,0 +1,97 @@
+"""One graph over time: a point for each step of each engine, so that drift and outliers are seen, and changes marked."""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from dashboards.charts import palette, series_colours, times
+from queries.changes.found import Change
+
+HEIGHT_PX = 190
+
+
+def graph_steps(steps: pd.DataFrame, named: list[str], changes: Sequence[Change], words: str) -> alt.LayerChart:
+    """The chart.
+
+    Args:
+        steps: Of one graph, as `measures.steps_of` has them; at least one.
+        named: Series with a colour and shape of their own.
+        changes: Of this graph; each is a line across, with its host and size.
+        words: What is measured.
+    """
+    rows = drawn_steps(steps, named)
+    names = series_colours.domain(rows.shown, named)
+    x = alt.X("at_ms:T", title=None, axis=times.axis(), scale=alt.Scale(nice=False, padding=6))
+    y = alt.Y(
+        "value_ms:Q",
+        title=f"{words}, ms",
+        scale=alt.Scale(zero=False, nice=True),
+        axis=alt.Axis(tickCount=5, minExtent=48),
+    )
+    colour = alt.Color("shown:N", scale=series_colours.colour_scale(names), legend=None)
+    points = (
+        alt.Chart(rows)
+        .mark_point(filled=True, size=34, opacity=0.75)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            shape=alt.Shape("shown:N", scale=series_colours.shape_scale(names), legend=None),
+            tooltip=tooltip(words),
+        )
+    )
+    lines = alt.Chart(rows).mark_line(strokeWidth=1, opacity=0.45).encode(x=x, y=y, color=colour, detail="instance:N")
+    marks = alt.Chart(change_rows(changes)).encode(x=alt.X("at_ms:T"))
+    chart: alt.LayerChart = alt.layer(
+        lines,
+        points,
+        marks.mark_rule(color=palette.FLAG, strokeWidth=1.5, strokeDash=[5, 3]).encode(tooltip=change_tooltip()),
+        marks.mark_text(color=palette.FLAG, align="right", dx=-5, baseline="top", fontSize=11).encode(
+            y=alt.value(2), text="words:N"
+        ),
+    ).properties(height=HEIGHT_PX, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
+    return chart
+
+
+def drawn_steps(steps: pd.DataFrame, named: list[str]) -> pd.DataFrame:
+    """What is drawn of the steps."""
+    return pd.DataFrame(
+        {
+            "at_ms": times.epoch_ms(steps["at"]),
+            "at_utc": times.utc(steps["at"]),
+            "value_ms": steps.value_ms,
+            "series": steps.series,
+            "shown": series_colours.coloured(steps.series, named),
+            "instance": steps.instance,
+            "executions": steps.executions,
+        }
+    ).reset_index(drop=True)
+
+
+def change_rows(changes: Sequence[Change]) -> pd.DataFrame:
+    """A row for each change."""
+    at = pd.Series([change.at for change in changes], dtype="datetime64[ns, UTC]")
+    return pd.DataFrame(
+        {
+            "at_ms": times.epoch_ms(at),
+            "at_utc": times.utc(at),
+            "words": [f"{change.labels[0]} {change.point.shift_percent:+.1f} %" for change in changes],
+        }
+    )
+
+
+def tooltip(words: str) -> list[alt.Tooltip]:
+    """What hovering over a step tells."""
+    return [
+        alt.Tooltip("series:N", title="host, package"),
+        alt.Tooltip("value_ms:Q", title=f"{words}, ms", format=".3f"),
+        alt.Tooltip("executions:Q", format=","),
+        alt.Tooltip("instance:N"),
+        *times.tooltip("at_ms", "at_utc", "step"),
+    ]
+
+
+def change_tooltip() -> list[alt.Tooltip]:
+    """What hovering over a change tells."""
+    return [alt.Tooltip("words:N", title="change"), *times.tooltip("at_ms", "at_utc", "since")]

@@ -1,0 +1,93 @@
+"""What the Graphs page can show of a graph over time, and where its rows come from."""
+
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from dashboards.answers import Answer, answer
+from dashboards.ranges import TimeRange, since
+from queries.changes.history import Metric
+
+STEPS: Final = 400
+"""Steps that a time range is cut into."""
+ROWS_MAX: Final = 60_000
+"""Steps of engines and graphs drawn; the page says where there are more."""
+
+
+class Measure(NamedTuple):
+    """One of them."""
+
+    name: str
+    """In the URL."""
+    words: str
+    column: str
+    """Of `history`, in ns."""
+    changes_in: Metric | None
+    """Whose changes of level are looked for."""
+
+
+MEASURES: Final = {
+    measure.name: measure
+    for measure in (
+        Measure("gpu_time", "GPU time", "gpu_time_median_ns", Metric.GPU_TIME),
+        Measure("handoff", "handoff", "handoff_median_ns", Metric.HANDOFF),
+        Measure("estimate", "estimate", "estimate_step_ns", None),
+    )
+}
+ESTIMATE_STEP_S: Final = {"10 min": 10, "30 min": 10, "2 h": 30, "12 h": 120, "24 h": 300, "7 d": 1800, "all": 1800}
+"""Length of a step by the name of the time range."""
+
+
+def history(measure: Measure, time_range: TimeRange, wanted: dict[str, str]) -> Answer:
+    """Steps of each graph on each engine, from `graph_history` or `estimate_history`.
+
+    Args:
+        measure: What is shown.
+        time_range: Since when.
+        wanted: Filters by `host` and `package`.
+    """
+    if measure.changes_in is not None:
+        return answer("graph_history", steps=STEPS, limit=ROWS_MAX, **since(time_range), **wanted)
+    step_s = ESTIMATE_STEP_S[time_range.name]
+    return answer("estimate_history", step_s=step_s, limit=ROWS_MAX, **since(time_range), **wanted)
+
+
+def steps_of(rows: pd.DataFrame, engines: pd.DataFrame, measure: Measure) -> pd.DataFrame:
+    """The steps that have the measure: `at`, `graph`, `series` (host and package), `instance`, `value_ms`, `executions`.
+
+    Args:
+        rows: Of `history`.
+        engines: Rows of the query `engines`.
+        measure: What is shown.
+    """
+    columns = ["at", "graph", "series", "instance", "value_ms", "executions"]
+    known = rows[rows[measure.column].notna()] if not rows.empty else rows
+    if known.empty:
+        return pd.DataFrame(columns=columns)
+    names = engines.drop_duplicates("service_instance_id").set_index("service_instance_id")
+    hosts = known.service_instance_id.map(names.host_name).fillna("")
+    packages = known.service_instance_id.map(names.engine_package).fillna("")
+    return pd.DataFrame(
+        {
+            "at": known.step_started_at,
+            "graph": known["graph_name" if "graph_name" in known else "graph"],
+            "series": series_named(hosts, packages),
+            "instance": known.service_instance_id,
+            # A handoff below 0 is clock rounding.
+            "value_ms": known[measure.column].astype("float64").clip(lower=0) / 1e6,
+            "executions": known.executions,
+        }
+    ).reset_index(drop=True)
+
+
+def series_named(hosts: "pd.Series[str]", packages: "pd.Series[str]") -> "pd.Series[str]":
+    """Host and package as one name."""
+    return (hosts + " · " + packages).str.strip(" ·")
+
+
+def graphs_in(steps: pd.DataFrame, costs: pd.DataFrame) -> list[str]:
+    """The graphs, those that took most of the GPU's time first."""
+    if costs.empty:
+        return sorted(set(steps.graph))
+    weight = (costs.gpu_time_median_ns * costs.executions).groupby(costs.graph_name).sum()
+    return sorted(set(steps.graph), key=lambda graph: (-float(weight.get(graph, 0)), graph))

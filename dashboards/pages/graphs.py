@@ -1,0 +1,179 @@
+"""Graphs: what does each graph cost, and has that changed?"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from dashboards.answers import Answer, answer
+from dashboards.change_words import changes_sentence, changes_table, costs_table, drift_table, drifting
+from dashboards.charts.graph_spread import GPU_TIME, HANDOFF, graph_spread
+from dashboards.charts.graph_steps import graph_steps
+from dashboards.charts.series_colours import named_series
+from dashboards.controls import choose_any, choose_one, choose_range
+from dashboards.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, steps_of
+from dashboards.notices import say_freshness, say_problem, viewer_zone
+from dashboards.outcomes import Outcome, changes
+from dashboards.ranges import ALL_TIME, TimeRange, since
+from dashboards.store import clickhouse_url
+from dashboards.words import escaped
+from queries.changes.detection import SHIFT_MIN_PERCENT
+from queries.changes.found import Change
+
+USUAL_RANGE = "7 d"
+GRAPHS_MAX = 8
+LIVE_S = 30
+COSTS_MAX = 200
+
+
+def show_all_time() -> None:
+    """Choose all time, as if the viewer had."""
+    st.session_state["range"] = ALL_TIME
+
+
+def nothing(time_range: TimeRange, wanted: dict[str, str]) -> None:
+    """What to do where there is nothing to show."""
+    which = " that match these filters" if wanted else ""
+    st.info(f"No graph executions {time_range.words}{which}.", icon=":material/inbox:")
+    if time_range.since and st.button("Show all stored time", on_click=show_all_time, icon=":material/history:"):
+        st.rerun()  # The whole page: the filters are outside of what is live.
+
+
+def matching(found: Outcome[list[Change]], host: str, graph: str) -> list[Change]:
+    """The changes of what is looked at."""
+    return [
+        change
+        for change in found.value or []
+        if (not host or change.labels[0] == host) and (not graph or change.labels[1] == graph)
+    ]
+
+
+def level_changes(measure: Measure, time_range: TimeRange) -> Outcome[list[Change]]:
+    """Changes of level in the whole fleet; none are looked for in estimates."""
+    if measure.changes_in is None:
+        return Outcome()
+    return changes(clickhouse_url(), str(measure.changes_in), time_range.since or "1970-01-01", SHIFT_MIN_PERCENT)
+
+
+def headline(measure: Measure, told: Sequence[Change], time_range: TimeRange) -> None:
+    """What changed, in a sentence."""
+    if measure.changes_in is None:
+        return
+    show = st.warning if told else st.success
+    show(
+        changes_sentence(told, measure.words, time_range.words, viewer_zone()),
+        icon=":material/trending_up:" if told else ":material/check:",
+    )
+    if told:
+        st.markdown(changes_table(told, viewer_zone()), unsafe_allow_html=True)
+
+
+class Drawn(NamedTuple):
+    """What the charts of every graph are drawn from."""
+
+    measure: Measure
+    steps: pd.DataFrame
+    spread: pd.DataFrame
+    named: list[str]
+    told: Sequence[Change]
+
+
+def one_graph(graph: str, drawn: Drawn) -> None:
+    """One graph: over time, and how it is spread."""
+    st.subheader(escaped(graph), anchor=False)
+    wide, narrow = st.columns([3, 2])
+    measure = drawn.measure
+    with wide:
+        mine = [change for change in drawn.told if change.labels[1] == graph]
+        st.altair_chart(
+            graph_steps(drawn.steps[drawn.steps.graph == graph], drawn.named, mine, measure.words),
+            key=f"steps_{graph}",
+            alt=f"{measure.words} of {graph} over time, a point for each step of each engine",
+        )
+    rows = drawn.spread[drawn.spread.graph_name == graph] if not drawn.spread.empty else drawn.spread
+    if rows.empty:
+        return
+    which, words = (HANDOFF, "handoff") if measure.name == "handoff" else (GPU_TIME, "GPU time")
+    with narrow:
+        st.altair_chart(
+            graph_spread(rows, drawn.named, which, words),
+            key=f"spread_{graph}",
+            alt=f"Spread of the {words} of {graph} by host and package",
+        )
+
+
+def drift(wanted: dict[str, str]) -> Answer:
+    """What has crept up on us."""
+    answered = answer("gpu_time_drift", last_s=3600, history_s=604_800, **wanted)
+    told = drifting(answered.rows)
+    st.subheader("Drift of GPU time", anchor=False)
+    if told.empty:
+        st.caption("In the newest hour no graph is off its mean of the week before by 1 % or more.")
+    else:
+        st.markdown(drift_table(told))
+        st.caption("Means of the newest hour against those of the week before, on the same engine; ▲ is slower.")
+    return answered
+
+
+def draw(drawn: Drawn, graphs: Sequence[str]) -> None:
+    """A row of charts for each graph."""
+    st.caption(
+        f"Left: median {drawn.measure.words} of each step, a point for each engine; dashed red: a change of level."
+        " Right: bar from the 10th (handoff: 50th) to the 90th percentile of single executions, line on to the 99th,"
+        " mark at the median; red diamond: mean estimate."
+    )
+    for name in graphs[:GRAPHS_MAX]:
+        one_graph(name, drawn)
+    if len(graphs) > GRAPHS_MAX:
+        st.caption(f"Drawn are the {GRAPHS_MAX} graphs that took most GPU time; choose another above.")
+
+
+@st.fragment(run_every=LIVE_S)
+def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph: str) -> None:
+    """Everything that changes while one looks."""
+    engines = answer("engines", **since(time_range))
+    rows = history(measure, time_range, wanted)
+    costs = answer("graph_costs", limit=COSTS_MAX, **since(time_range), **wanted)
+    spread = answer("handoffs", **since(time_range), **wanted) if measure.name == "handoff" else costs
+    found = level_changes(measure, time_range)
+    problems = st.container()
+    shown: list[Answer | Outcome[list[Change]]] = [engines, rows, costs, spread, found]
+    steps = steps_of(rows.rows, engines.rows, measure)
+    if not steps.empty:
+        told = matching(found, wanted.get("host", ""), graph)
+        headline(measure, told, time_range)
+        graphs = [name for name in graphs_in(steps, costs.rows) if not graph or name == graph]
+        draw(Drawn(measure, steps, spread.rows, named_series(steps), told), graphs)
+        shown.append(drift(wanted))
+        with st.expander("The figures, ms", icon=":material/table:"):
+            st.markdown(costs_table(costs.rows))
+        if len(rows.rows) == ROWS_MAX:
+            st.caption(f"Only the first {ROWS_MAX:,} steps are drawn: choose a host, or a shorter time.")
+        say_freshness(rows, None)
+    elif rows.known:
+        nothing(time_range, wanted)
+    with problems:
+        say_problem(shown)
+
+
+def stored(engines: pd.DataFrame, column: str) -> list[str]:
+    """What a filter can be set to."""
+    return [] if engines.empty else sorted({str(value) for value in engines[column].explode().dropna() if value})
+
+
+st.title("What does each graph cost, and has that changed?", anchor=False)
+bar = st.columns(5)
+with bar[0]:
+    chosen_range = choose_range(USUAL_RANGE)
+known_engines = answer("engines", **since(chosen_range)).rows
+with bar[1]:
+    chosen_measure = MEASURES[choose_one("Measure", "measure", list(MEASURES), "gpu_time")]
+with bar[2]:
+    chosen_host = choose_any("Host", "host", stored(known_engines, "host_name"))
+with bar[3]:
+    chosen_package = choose_any("Package", "package", stored(known_engines, "engine_package"))
+with bar[4]:
+    chosen_graph = choose_any("Graph", "graph", stored(known_engines, "graphs"))
+filters = {"host": chosen_host, "package": chosen_package}
+live(chosen_measure, chosen_range, {name: value for name, value in filters.items() if value}, chosen_graph)
