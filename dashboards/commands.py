@@ -7,15 +7,17 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+from dashboards.access import OIDC_FILE, PASSWORD, PASSWORD_FILE, AccessSettings, check_access
 from dashboards.errors import PortTakenError
-from dashboards.store import URL_VARIABLE
+from dashboards.store import COLLECTOR_VARIABLE, URL_VARIABLE
 
 APP = Path(__file__).parent / "app" / "main.py"
+GUARDED_APP = APP.with_name("guarded.py")
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 PORT_VARIABLE = "TACHOGRAPH_DASHBOARD_PORT"
 
 
-class DashboardSettings(Protocol):
+class DashboardSettings(AccessSettings, Protocol):
     """What the dashboards need to know."""
 
     @property
@@ -24,8 +26,13 @@ class DashboardSettings(Protocol):
         ...
 
     @property
-    def dashboard_address(self) -> str:
-        """Address that the dashboards listen on."""
+    def collector_url(self) -> str:
+        """The collector that the Health page asks."""
+        ...
+
+    @property
+    def dashboard_reachable_as(self) -> str:
+        """Name that browsers reach the dashboards by; '' is this machine's."""
         ...
 
     @property
@@ -36,14 +43,25 @@ class DashboardSettings(Protocol):
 
 def dashboard(settings: DashboardSettings) -> None:
     """Serve the dashboards until Ctrl-C: live pages that flag the cells stuck in plain decode."""
+    check_access(settings)
     check_port(settings.dashboard_address, settings.dashboard_port)
-    environment = os.environ | {URL_VARIABLE: settings.clickhouse_url}
-    command = streamlit_command(settings.dashboard_address, settings.dashboard_port)
+    environment = os.environ | environment_of(settings)
+    command = streamlit_command(settings)
     if os.name == "posix":
         # Streamlit takes this process's place: signals reach it directly, and nothing is left behind.
         os.execve(command[0], command, environment)  # noqa: S606
     else:
         subprocess.run(command, env=environment, check=False)  # noqa: S603
+
+
+def environment_of(settings: DashboardSettings) -> dict[str, str]:
+    """What the pages find in their environment. Of the settings of access only those that are set."""
+    access = {
+        PASSWORD: settings.dashboard_password.get_secret_value(),
+        PASSWORD_FILE: str(settings.dashboard_password_file or ""),
+        OIDC_FILE: str(settings.dashboard_oidc_file or ""),
+    }
+    return {URL_VARIABLE: settings.clickhouse_url, COLLECTOR_VARIABLE: settings.collector_url, **access}
 
 
 def check_port(address: str, port: int) -> None:
@@ -63,11 +81,11 @@ def check_port(address: str, port: int) -> None:
             ) from error
 
 
-def streamlit_command(address: str, port: int) -> list[str]:
+def streamlit_command(settings: DashboardSettings) -> list[str]:
     """How Streamlit is called: no telemetry, no watching of files, no tools that a reader does not need."""
     options = {
-        "server.address": address,
-        "server.port": port,
+        "server.address": settings.dashboard_address,
+        "server.port": settings.dashboard_port,
         "server.headless": "true",
         "server.fileWatcherType": "none",
         "server.showEmailPrompt": "false",
@@ -78,11 +96,20 @@ def streamlit_command(address: str, port: int) -> list[str]:
         "runner.magicEnabled": "false",
         "global.developmentMode": "false",
     }
+    if settings.dashboard_reachable_as:
+        # Else Streamlit takes a page of that name for a foreign one, and shuts its connection.
+        options["browser.serverAddress"] = settings.dashboard_reachable_as
+    if settings.dashboard_oidc_file:
+        options["secrets.files"] = str(settings.dashboard_oidc_file)
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    hosts = [f"--server.allowedHosts={host}" for host in allowed_hosts(address)]
-    return [sys.executable, "-m", "streamlit", "run", str(APP), *flags, *hosts]
+    hosts = allowed_hosts(settings.dashboard_address, settings.dashboard_reachable_as)
+    has_password = settings.dashboard_password.get_secret_value() or settings.dashboard_password_file
+    app = str(GUARDED_APP if has_password else APP)
+    return [sys.executable, "-m", "streamlit", "run", app, *flags, *(f"--server.allowedHosts={host}" for host in hosts)]
 
 
-def allowed_hosts(address: str) -> list[str]:
-    """Host names that a browser may reach the pages by: on loopback, loopback's own, against DNS rebinding."""
-    return sorted(LOOPBACK) if address in LOOPBACK else ["*"]
+def allowed_hosts(address: str, reachable_as: str = "") -> list[str]:
+    """Host names that a browser may reach the pages by: where they are known, no others, against DNS rebinding."""
+    if address not in LOOPBACK and not reachable_as:
+        return ["*"]
+    return sorted(LOOPBACK | ({reachable_as} if reachable_as else set()))

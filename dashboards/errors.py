@@ -1,6 +1,7 @@
 """What can go wrong with the dashboards, each said in one line.
 
 DashboardsError          1  root
+├── DashboardAccessError 2  nobody would be asked who they are, or a setting of access cannot be used
 └── PortTakenError       5  something else listens on the dashboards' port
 
 The figure is the exit code of `tachograph dashboard`. A store that cannot be reached is no error
@@ -20,3 +21,9 @@ class PortTakenError(DashboardsError):
     """Something else listens on the dashboards' port."""
 
     exit_code = 5
+
+
+class DashboardAccessError(DashboardsError):
+    """Everybody would be let in from other machines, or a password or log-in cannot be used. Never shows a secret."""
+
+    exit_code = 2

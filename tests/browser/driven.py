@@ -45,14 +45,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def dashboards(clickhouse_url: str) -> Iterator[str]:
-    """The dashboards on a free port; their URL."""
+def dashboards(clickhouse_url: str, **settings: str) -> Iterator[str]:
+    """The dashboards on a free port, with these settings (`TACHOGRAPH_…`) beside; their URL."""
     port = free_port()
     command = [sys.executable, "-m", "tachograph", "dashboard", "--dashboard-port", str(port)]
     process = subprocess.Popen(
         [*command, "--clickhouse-url", clickhouse_url],
         cwd=ROOT,
-        env=os.environ | {"TACHOGRAPH_LISTEN_ADDRESS": "127.0.0.1"},
+        env=os.environ | {"TACHOGRAPH_LISTEN_ADDRESS": "127.0.0.1"} | settings,
     )
     try:
         url = f"http://127.0.0.1:{port}"

@@ -4,11 +4,22 @@ import itertools
 import os
 import socket
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from dashboards import commands
 from dashboards.errors import PortTakenError
+
+
+def settings(**values: Any) -> Any:
+    nothing = {
+        "dashboard_address": "127.0.0.1", "dashboard_port": 8501, "dashboard_reachable_as": "",
+        "dashboard_password": SecretStr(""), "dashboard_password_file": None, "dashboard_oidc_file": None,
+        "clickhouse_url": "http://example:8123/db", "collector_url": "http://example:4318",
+    }  # fmt: skip
+    return SimpleNamespace(**nothing | values)
 
 
 def test_a_taken_port_is_one_line_that_names_the_setting() -> None:
@@ -20,7 +31,7 @@ def test_a_taken_port_is_one_line_that_names_the_setting() -> None:
 
 
 def test_streamlit_is_called_quietly_and_for_loopback_only() -> None:
-    command = commands.streamlit_command("127.0.0.1", 8501)
+    command = commands.streamlit_command(settings())
     assert "--server.allowedHosts=localhost" in command
     assert "--server.allowedHosts=*" not in command
     pairs = dict(itertools.pairwise(command))
@@ -38,9 +49,8 @@ def test_the_pages_are_told_where_clickhouse_is(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "execve", lambda _path, command, environment: called.append((command, environment)))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    commands.dashboard(
-        SimpleNamespace(clickhouse_url="http://example:8123/db", dashboard_address="127.0.0.1", dashboard_port=port)
-    )
+    commands.dashboard(settings(dashboard_port=port))
     ((command, environment),) = called
     assert environment["TACHOGRAPH_CLICKHOUSE_URL"] == "http://example:8123/db"
+    assert environment["TACHOGRAPH_COLLECTOR_URL"] == "http://example:4318"
     assert str(port) in command
