@@ -8,6 +8,7 @@ from engine_hooks.contract.names import CELL_WINDOW_NS
 
 EXECUTIONS_MAX = 10_000
 """Executions drawn; a longer cell is cut, and the page says so."""
+CANDIDATES_MAX = 8 * EXECUTIONS_MAX
 RUNNING = timedelta(seconds=10)
 """A cell whose last execution completed within this time may still be running."""
 WINDOW_S = CELL_WINDOW_NS // 1_000_000_000
@@ -37,3 +38,9 @@ def bounds(cells: pd.DataFrame) -> dict[str, str]:
     if is_running(cells):
         return {"from_": begin}
     return {"from_": begin, "to": (cells.ended_at.max().floor("s") + timedelta(seconds=1)).isoformat()}
+
+
+def around(submitted: pd.Timestamp) -> dict[str, str]:
+    """The time bounds of one execution, in whole microseconds."""
+    begin = submitted.floor("us")
+    return {"from_": begin.isoformat(), "to": (begin + timedelta(microseconds=1)).isoformat()}

@@ -21,3 +21,8 @@ def cell_parameters(instance: str, cell: str) -> dict[str, str]:
 def cell_address(instance: str, cell: str) -> str:
     """The Cell page's address for one cell, relative to the dashboards' root."""
     return "cell?" + urlencode(cell_parameters(instance, cell))
+
+
+def graphs_parameters(host: str) -> dict[str, str]:
+    """The query parameters of the Graphs page for one host, in all stored time."""
+    return {"host": host, "range": "all"} if host else {"range": "all"}

@@ -8,15 +8,24 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from dashboards.charts import estimates, gpu_lanes, idle_gaps, palette, queue_depth, throughput, times
+from dashboards.charts import estimates, gpu_lanes, idle_gaps, margins, palette, queue_depth, throughput, times
 from dashboards.words import utc_text
+from queries.findings.findings import Poison
 
 OVERVIEW_HEIGHT_PX = 26
 BRUSH = "zoom"
 
 
-def cell_timeline(executions: pd.DataFrame, candidates: pd.DataFrame) -> alt.VConcatChart:
-    """Everything of a cell that has a time, from rows of `executions` and of `candidates`."""
+def cell_timeline(
+    executions: pd.DataFrame, candidates: pd.DataFrame, poisons: Sequence[Poison] = ()
+) -> alt.VConcatChart:
+    """Everything of a cell that has a time. Clicking an execution of the GPU's lanes selects it (`gpu_lanes.SELECTION`).
+
+    Args:
+        executions: Rows of the query `executions`.
+        candidates: Rows of the query `candidates`; empty where the engine records none.
+        poisons: Executions that inflated an estimate to harm, marked where their graph's estimate is drawn.
+    """
     drawn = drawn_executions(executions)
     colours = palette.graph_colours(executions)
     brush = alt.selection_interval(name=BRUSH, encodings=["x"])
@@ -27,8 +36,10 @@ def cell_timeline(executions: pd.DataFrame, candidates: pd.DataFrame) -> alt.VCo
         idle_gaps.idle_gaps(drawn, zoomed),
         queue_depth.queue_depth(drawn, zoomed),
         throughput.throughput(executions, zoomed),
-        *estimates.estimates(drawn, candidates, colours, zoomed),
     ]
+    if not candidates.empty:
+        panels.append(margins.margins(candidates, colours, zoomed))
+        panels += estimates.estimates(drawn, candidates, poisons, colours, zoomed)
     return stacked(panels)
 
 
@@ -73,7 +84,7 @@ def drawn_executions(executions: pd.DataFrame) -> pd.DataFrame:
 def overview(drawn: pd.DataFrame, colours: dict[str, str], brush: alt.Parameter) -> alt.Chart:
     """Which graph ran when, in one strip; brushing it zooms the panels."""
     chart: alt.Chart = (
-        alt.Chart(drawn, title="Who was chosen — drag here to zoom, double-click to see everything")
+        alt.Chart(drawn, title="Who was chosen (drag to zoom)")
         .mark_rect()
         .encode(
             x=alt.X("gpu_start_ms:T", axis=times.axis(), scale=alt.Scale(nice=False), title=None),
@@ -81,7 +92,7 @@ def overview(drawn: pd.DataFrame, colours: dict[str, str], brush: alt.Parameter)
             color=alt.Color(
                 "graph:N",
                 scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-                legend=alt.Legend(orient="top", direction="horizontal", title=None, symbolType="square"),
+                legend=alt.Legend(orient="top", columns=palette.LEGEND_COLUMNS, title=None, symbolType="square"),
             ),
         )
         .add_params(brush)

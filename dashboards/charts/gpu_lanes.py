@@ -3,9 +3,11 @@
 import altair as alt
 import pandas as pd
 
-from dashboards.charts import times
+from dashboards.charts import palette, times
 
 LANE_PX = 20
+SELECTION = "clicked"
+"""Name of the selection that a click on an execution makes; its field is `sequence`."""
 
 
 def gpu_lanes(drawn: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scale) -> alt.Chart:
@@ -16,9 +18,10 @@ def gpu_lanes(drawn: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scale) 
         colours: Of each graph, in the order of the lanes.
         x_scale: The time scale that the panels share.
     """
+    clicked = alt.selection_point(name=SELECTION, fields=["sequence"], toggle=False)
     chart: alt.Chart = (
-        alt.Chart(drawn, title="GPU busy, by graph")
-        .mark_rect(clip=True)
+        alt.Chart(drawn, title="GPU busy, by graph (click one)")
+        .mark_rect(clip=True, cursor="pointer")
         .encode(
             x=alt.X("gpu_start_ms:T", scale=x_scale, axis=times.axis(labels=False)),
             x2="gpu_end_ms",
@@ -26,8 +29,10 @@ def gpu_lanes(drawn: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scale) 
             color=alt.Color(
                 "graph:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=None
             ),
+            stroke=alt.condition(clicked, alt.value(palette.FLAG), alt.value("transparent"), empty=False),
             tooltip=tooltip(),
         )
+        .add_params(clicked)
         .properties(height=LANE_PX * max(len(colours), 1))
     )
     return chart

@@ -25,5 +25,5 @@ def idle_gaps(drawn: pd.DataFrame, x_scale: alt.Scale) -> alt.LayerChart:
             base.mark_rule(clip=True, strokeWidth=1.5).encode(y=y, y2=floor),
             base.mark_rect(clip=True, opacity=0.35).encode(y=y, y2=floor, x2="gpu_start_ms"),
         ]
-    ).properties(height=70, title="GPU idle before each execution, ms (grey: the engine had no work)")
+    ).properties(height=70, title="GPU idle before each execution, ms")
     return chart

@@ -18,6 +18,8 @@ FLAG = "#d6204e"
 BEFORE, AFTER = "#8a8f98", "#2f7fc1"
 """Two arms, or what was recorded and what would have been; the second is drawn filled too."""
 WORSE = "#d9480f"
+LEGEND_COLUMNS = 3
+"""As many as a telephone has room for: a legend wider than the plot would make that narrower."""
 
 SHADES: dict[str, list[str]] = {
     GraphKind.PLAIN_DECODE: ["#d9480f", "#f08c4a", "#a63603"],

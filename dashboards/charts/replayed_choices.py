@@ -14,8 +14,6 @@ from queries.replay.result import ExactReplay, Replay
 LANE_PX = 26
 GRAPHS_MAX = 6
 """Panels of charges; the graphs that were candidates most often come first."""
-LEGEND_COLUMNS = 3
-"""As many as a telephone has room for: a legend wider than the plot would make that narrower."""
 RECORDED = "recorded"
 BRUSH = "zoom"
 
@@ -58,7 +56,7 @@ def lanes(replay: Replay, exact: ExactReplay, colours: dict[str, str], brush: al
             color=alt.Color(
                 "graph:N",
                 scale=alt.Scale(domain=list(shades), range=list(shades.values())),
-                legend=alt.Legend(orient="top", columns=LEGEND_COLUMNS, title=None, symbolType="square"),
+                legend=alt.Legend(orient="top", columns=palette.LEGEND_COLUMNS, title=None, symbolType="square"),
             ),
             tooltip=[
                 alt.Tooltip("chooser:N"),

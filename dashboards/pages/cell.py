@@ -1,19 +1,24 @@
 """Cell: what happened in it?"""
 
-from datetime import UTC, datetime
-
 import pandas as pd
 import streamlit as st
 
 from dashboards.answers import REFRESH_S, Answer, answer
-from dashboards.cells import EXECUTIONS_MAX, bounds, is_running, window
+from dashboards.cell_chooser import offer_cells
+from dashboards.cells import CANDIDATES_MAX, EXECUTIONS_MAX, around, bounds, is_running, window
 from dashboards.charts.cell_timeline import cell_timeline
 from dashboards.charts.choices import choices
+from dashboards.charts.gpu_lanes import SELECTION
 from dashboards.charts.times import AXIS_WIDTH_PX
-from dashboards.links import CELL_PAGE, cell_parameters
-from dashboards.notices import say_freshness, say_problem, viewer_zone
-from dashboards.rows import Row, first_row, rows_of
-from dashboards.words import cell_header, cell_sentence, clock, counted
+from dashboards.links import CELL_PAGE, GRAPHS_PAGE, WHAT_IF_PAGE, cell_parameters, graphs_parameters
+from dashboards.notices import Known, say_freshness, say_problem, viewer_zone
+from dashboards.outcomes import Outcome, story
+from dashboards.rows import Row, first_row
+from dashboards.store import clickhouse_url
+from dashboards.story_words import chapter_text, execution_table, fields_missing
+from dashboards.words import cell_header, cell_sentence, counted, escaped
+from queries.postmortem.markdown import markdown_of
+from queries.postmortem.story import Story, poisons_of
 
 
 def cell_answer(instance: str, name: str) -> Answer:
@@ -34,19 +39,93 @@ def verdict(cell: Row, stuck: pd.DataFrame, inflation: pd.DataFrame) -> None:
     show(told, icon=":material/flag:" if flagged else ":material/check:")
 
 
-def timeline(executions: pd.DataFrame, candidates: pd.DataFrame, total: int) -> None:
+def what_shows_it(told: Outcome[Story]) -> None:
+    """The findings, each with its confidence and what shows it, and the whole story as a file."""
+    if told.value is None:
+        return
+    st.subheader(escaped(told.value.headline), anchor=False)
+    for chapter in told.value.chapters:
+        st.markdown(chapter_text(chapter))
+    st.download_button(
+        "The story as Markdown, with its SQL",
+        markdown_of(told.value),
+        f"{told.value.cell}.md",
+        "text/markdown",
+        icon=":material/download:",
+    )
+
+
+def ways_on(cell: Row) -> None:
+    """Links to what one asks next."""
+    with st.container(horizontal=True):
+        st.page_link(
+            WHAT_IF_PAGE,
+            label="What another cost model would have done",
+            icon=":material/alt_route:",
+            query_params=cell_parameters(cell.service_instance_id, cell.cell),
+        )
+        st.page_link(
+            GRAPHS_PAGE,
+            label="What the graphs cost on this host",
+            icon=":material/show_chart:",
+            query_params=graphs_parameters(cell.host_name),
+        )
+
+
+def choose_clicked() -> None:
+    """The execution that was clicked becomes the one that is shown whole."""
+    clicked = st.session_state["cell_timeline"].selection.get(SELECTION, [])
+    if clicked:
+        st.session_state["execution"] = int(clicked[0]["sequence"])
+
+
+def timeline(executions: pd.DataFrame, candidates: pd.DataFrame, told: Outcome[Story], total: int) -> None:
     """Everything of the cell that has a time."""
+    st.subheader("Execution by execution", anchor=False)
     if len(executions) < total:
         st.caption(f"Drawn are the first {len(executions):,} of {counted(total, 'execution')}.")
+    poisons = () if told.value is None else poisons_of(told.value.diagnosis)
     with st.container(horizontal=True):
         st.altair_chart(
-            cell_timeline(executions, candidates),
+            cell_timeline(executions, candidates, poisons),
             key="cell_timeline",
             width="stretch",
-            alt="Executions over time: GPU busy by graph, idle gaps, queue depth, tokens/s, estimates and measured costs",
+            on_select=choose_clicked,
+            selection_mode=SELECTION,
+            alt="Executions over time: GPU busy by graph, idle gaps, queue depth, tokens/s, margins, estimates and costs",
         )
         # Streamlit stretches the plotting areas to the container and leaves no room for their axes.
         st.space(AXIS_WIDTH_PX)
+    st.caption(
+        "Drag across the first strip to zoom, double-click it to see everything. Idle in grey: the engine had no work."
+        " Estimate against cost: line estimate, dots GPU time, rings wall time; ▼ an execution that lifted the estimate"
+        " to harm."
+    )
+
+
+def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
+    """All of the execution that was clicked, or named by its sequence."""
+    sequence = st.number_input(
+        "Execution to see whole: click one above, or type its sequence",
+        value=None,
+        step=1,
+        min_value=0,
+        key="execution",
+        bind="query-params",
+    )
+    if sequence is None:
+        return []
+    found = first_row(executions[executions.graph_sequence == sequence])
+    if found is None:
+        st.info(f"No execution {sequence:,} in this cell; it may have been lost.", icon=":material/inbox:")
+        return []
+    answered = answer("record", **cell_asked(cell), **around(found.started_at))
+    record = None if answered.rows.empty else first_row(answered.rows[answered.rows.graph_sequence == sequence])
+    if record is not None:
+        st.markdown(execution_table(record))
+        if missing := fields_missing(record):
+            st.caption(escaped(f"Not recorded: {', '.join(missing)}."))
+    return [answered]
 
 
 def shares(executions: pd.DataFrame) -> None:
@@ -55,7 +134,7 @@ def shares(executions: pd.DataFrame) -> None:
     st.altair_chart(choices(executions), key="choices", alt="Share of wall time of each graph")
 
 
-def draw(cells: Answer) -> list[Answer]:
+def draw(cells: Answer) -> list[Known]:
     """The page of one cell; the answers that it rests on."""
     cell: Row = first_row(cells.rows)
     which = {**cell_asked(cell), **bounds(cells.rows)}
@@ -63,14 +142,19 @@ def draw(cells: Answer) -> list[Answer]:
     stuck = answer("stuck_plain", **{name: value for name, value in which.items() if name != "to"})
     inflation = answer("estimate_inflation", **which)
     executions = answer("executions", limit=EXECUTIONS_MAX, **which)
-    candidates = answer("candidates", **which)
+    candidates = answer("candidates", limit=CANDIDATES_MAX, **which)
     st.markdown(cell_header(cell, viewer_zone()))
     verdict(cell, stuck.rows, inflation.rows)
     say_freshness(cells, cell.ended_at, live=is_running(cells.rows))
+    ways_on(cell)
+    told = story(clickhouse_url(), cell.service_instance_id, cell.cell)
+    what_shows_it(told)
+    shown: list[Known] = [cells, stuck, inflation, executions, candidates, told]
     if not executions.rows.empty:
-        timeline(executions.rows, candidates.rows, int(cell.executions))
+        timeline(executions.rows, candidates.rows, told, int(cell.executions))
+        shown += one_execution(cell, executions.rows)
         shares(executions.rows)
-    return [cells, stuck, inflation, executions, candidates]
+    return shown
 
 
 def cell_asked(cell: Row) -> dict[str, str]:
@@ -82,7 +166,7 @@ def page(instance: str, name: str) -> Answer:
     """The page of a cell, whatever is known of it."""
     cells = cell_answer(instance, name)
     problems = st.container()
-    shown = [cells]
+    shown: list[Known] = [cells]
     if not cells.rows.empty:
         shown = draw(cells)
     elif cells.known:
@@ -99,24 +183,10 @@ def live(instance: str, name: str) -> None:
         st.rerun()
 
 
-def chooser() -> None:
-    """Where the URL names no cell: the newest ones to choose from."""
-    cells = answer("cells", limit=20, from_="-1d")
-    say_problem([cells])
-    st.info("Open a cell from the Fleet page, or one of the newest of the last day.", icon=":material/touch_app:")
-    now = datetime.now(UTC)
-    for row in rows_of(cells.rows):
-        st.page_link(
-            CELL_PAGE,
-            label=f"{clock(row.started_at, viewer_zone(), now)} · {row.host_name} · {row.cell}",
-            query_params=cell_parameters(row.service_instance_id, row.cell),
-        )
-
-
 st.title("What happened in this cell?", anchor=False)
 asked_engine, asked_cell = st.query_params.get("engine", ""), st.query_params.get("cell", "")
 if not asked_engine or not asked_cell:
-    chooser()
+    offer_cells(CELL_PAGE, "Open a cell from the Fleet page, or one of these.")
 elif is_live(cell_answer(asked_engine, asked_cell)):
     live(asked_engine, asked_cell)
 else:

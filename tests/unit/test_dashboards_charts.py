@@ -118,9 +118,9 @@ class TestCellTimeline:
         rows = executions()
         spec = cell_timeline(rows, candidates(rows)).to_dict()
         titles = [str(panel["title"]) for panel in spec["vconcat"]]
-        assert len(titles) == 7
+        assert len(titles) == 8
         assert titles[-2].startswith("P128")
-        assert all(any(word in title for word in ("ms", "depth", "second", "graph", "chosen")) for title in titles)
+        assert all(any(word in title for word in ("ms", "depth", "second", "graph", "chosen", "%")) for title in titles)
 
     def test_without_candidates_the_rest_is_drawn(self) -> None:
         rows = executions()
@@ -130,7 +130,7 @@ class TestCellTimeline:
         rows = executions()
         never = candidates(rows).assign(graph="P64")
         titles = [str(panel["title"]) for panel in cell_timeline(rows, never).to_dict()["vconcat"]]
-        assert titles[-1].endswith("not executed in this cell")
+        assert titles[-1].endswith("(not executed here)")
 
     def test_step_lines_keep_the_changes_only(self) -> None:
         lines = estimates.changes(candidates(executions()))
