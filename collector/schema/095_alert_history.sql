@@ -1,4 +1,4 @@
--- One row for each change of an alert's state: what fired, when, for whom, and why.
+-- One row for each change of an alert's state, and for each finding that came after it: what fired, when, for whom, and why.
 -- Written by `tachograph alerts run` through POST /v1/rows/alert_history. Kept for 400 days after it was stored.
 CREATE TABLE IF NOT EXISTS alert_history
 (

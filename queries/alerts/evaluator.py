@@ -1,5 +1,7 @@
 """The evaluator: asks every rule's question at each interval, moves the book, and tells receivers and history."""
 
+import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +21,18 @@ from queries.alerts.memory import Memory
 from queries.alerts.notifying import Alert
 from queries.alerts.rule import Rule
 from queries.alerts.sources import Source
+from queries.client import first_line
 from queries.errors import QueriesError
 from queries.runner import Rows
 
 ANSWER_S: Final = 10.0
 """How long one evaluation waits for all answers together. What comes later is not waited for, and not asked twice."""
+STOP_CHECK_S: Final = 0.2
+"""How soon an evaluation under way sees that it is told to stop."""
+
+
+class StoppedError(Exception):
+    """Told to stop in the middle of an evaluation: it is as if it had not begun."""
 
 
 @dataclass
@@ -40,6 +49,8 @@ class Evaluator:
     answer_s: float = ANSWER_S
     on_change: Callable[[], object] | None = None
     """Called once changes are remembered."""
+    stopping: Event = field(default_factory=Event)
+    """Set by whoever ends it."""
     counts: Counter[str] = field(default_factory=Counter)
     """Evaluations done, skipped and failed, series left out: since it began."""
 
@@ -61,6 +72,7 @@ class Evaluator:
 
         Raises:
             AlertStateError: what came of it cannot be remembered.
+            StoppedError: it was told to stop before the answers were there.
         """
         due = [rule for rule in self.rules if self._is_due(rule)]
         answers = self._answers([rule for rule in due if rule.watches != "evaluator"])
@@ -68,9 +80,7 @@ class Evaluator:
         for rule in due:
             rows = [self._own_row()] if rule.watches == "evaluator" else answers.get(rule.alert)
             changes += self._look(rule, rows)
-        if self.findings:
-            self.findings.add_to(self._entries)
-        self._remember(changes)
+        self._remember(changes, self.findings.add_to(self._entries) if self.findings else frozenset())
         self._tell()
         return tuple(changes)
 
@@ -83,7 +93,8 @@ class Evaluator:
 
     def _answers(self, rules: Sequence[Rule]) -> dict[str, Rows]:
         """The rows of each rule that answered in time. Asked all at once, waited for together."""
-        deadline = self.clock.monotonic() + self.answer_s
+        # Of real time, whatever the clock says: threads are waited for.
+        deadline = time.monotonic() + self.answer_s
         at, trouble = self._store_time(deadline)
         calls: dict[str, Call[Rows] | None] = {}
         for rule in rules:
@@ -96,8 +107,10 @@ class Evaluator:
                 answers[name] = self._waited_for(call, deadline)
             except (QueriesError, TooSlowError) as wrong:
                 failing[name] = str(wrong)
+            except StoppedError:
+                raise
             except Exception as defect:
-                failing[name] = f"{type(defect).__name__}: {defect}"
+                failing[name] = f"{type(defect).__name__}: {first_line(defect)}"
         self._note(failing, {rule.alert for rule in rules})
         return answers
 
@@ -111,13 +124,23 @@ class Evaluator:
         call = self._calls.start("store time", self.source.store_time)
         try:
             return self._waited_for(call, deadline), ""
+        except StoppedError:
+            raise
         except Exception as wrong:
             return None, str(wrong) or type(wrong).__name__
 
     def _waited_for(self, call: "Call[Any] | None", deadline: float) -> Any:
         if call is None:
             raise TooSlowError("its last question is not answered yet")
-        return call.result(deadline - self.clock.monotonic())
+        while not call.is_done and (left_s := deadline - time.monotonic()) > 0 and not self.stopping.is_set():
+            self._wait_a_little(call, left_s)
+        if self.stopping.is_set():
+            raise StoppedError
+        return call.result(0.0)
+
+    def _wait_a_little(self, call: "Call[Any]", left_s: float) -> None:
+        with contextlib.suppress(Exception):  # It is raised when the result is asked for.
+            call.result(min(left_s, STOP_CHECK_S))
 
     def _note(self, failing: Mapping[str, str], asked: set[str]) -> None:
         """Say once of each rule that it fails, and that it does no longer."""
@@ -169,7 +192,7 @@ class Evaluator:
 
     # ---- telling
 
-    def _remember(self, changes: Sequence[Change]) -> None:
+    def _remember(self, changes: Sequence[Change], found: frozenset[Identity]) -> None:
         now = self.clock.now()
         self.counts["evaluations"] += 1
         log = structlog.get_logger()
@@ -178,9 +201,12 @@ class Evaluator:
             log.info("alert", state=str(entry.standing.state), before=str(change.before), **entry.labels)
         # With its finding, where it has got one meanwhile.
         latest = [Change(self._entries.get(one.entry.identity, one.entry), one.before) for one in changes]
+        # A finding that came late is worth a row of its own.
+        late = found - {change.entry.identity for change in changes}
+        latest += [Change(self._entries[one], self._entries[one].standing.state) for one in sorted(late)]
         counters = {**self.counts, "evaluated_at": now.timestamp()} | self._receiver_counts()
         self.memory.keep(self._entries.values(), (row_of(change, now) for change in latest), counters)
-        if changes and self.on_change:
+        if latest and self.on_change:
             self.on_change()
 
     def _receiver_counts(self) -> dict[str, float]:
@@ -207,12 +233,15 @@ class Evaluator:
         )
 
 
-def run_every(evaluator: Evaluator, interval_s: float, stopping: Event) -> None:
+def run_every(evaluator: Evaluator, interval_s: float) -> None:
     """Evaluate at each interval until told to stop. What one evaluation overran is left out and counted, never made up."""
-    clock = evaluator.clock
+    clock, stopping = evaluator.clock, evaluator.stopping
     due = clock.monotonic()
     while not stopping.is_set():
-        evaluator.evaluate()
+        try:
+            evaluator.evaluate()
+        except StoppedError:
+            return
         due += interval_s
         late = clock.monotonic() - due
         if late > 0:

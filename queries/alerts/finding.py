@@ -31,19 +31,25 @@ class Findings:
         self._under_way: dict[Identity, Call[str]] = {}
         self._failed: set[Identity] = set()
 
-    def add_to(self, entries: dict[Identity, Entry]) -> None:
-        """Give each alert that fires about a cell its annotation `finding`; those not known in time get it later."""
+    def add_to(self, entries: dict[Identity, Entry]) -> frozenset[Identity]:
+        """Give each alert that fires about a cell its annotation `finding`; those not known in time get it later.
+
+        Returns those that got one.
+        """
         wanting = [entry for entry in entries.values() if self._wants(entry)]
         self._forget(entries)
         for entry in wanting:
             self._begin(entry)
         left_s = self._wait_s
+        given = set()
         for entry in wanting:
             if call := self._under_way.get(entry.identity):
                 text = self._text_of(entry.identity, call, left_s)
                 left_s = left_s if call.is_done else 0.0
                 if text:
                     entries[entry.identity] = replace(entry, annotations={**entry.annotations, "finding": text})
+                    given.add(entry.identity)
+        return frozenset(given)
 
     def _wants(self, entry: Entry) -> bool:
         return (

@@ -225,3 +225,43 @@ def test_every_shipped_rule_is_well_and_tested_here() -> None:
     assert len(names) == len(list(SHIPPED.glob("*.yaml")))
     source = Path(__file__).read_text(encoding="utf-8")
     assert {name for name in names if f'Watch(fleet, "{name}")' not in source} == set()
+
+
+def test_what_arrives_an_hour_late_is_history_and_no_news(fleet: Fleet) -> None:
+    """An engine was stuck while its collector was away, and recovered. What it kept of that hour wakes nobody."""
+    watch = Watch(fleet, "StuckInPlain")
+    for number in range(3):
+        fleet.cell(number, 0)
+    assert watch.states(after(3)) == ["inactive"]
+    drained_s = 3600.0
+    for number in range(100, 118):
+        fleet.cell_arriving(number, 30, at_s=drained_s)
+    assert watch.states(drained_s + 2) == ["inactive"]
+    for number in range(118, 123):
+        fleet.cell(number, 0)
+    assert watch.states(after(121), after(123)) == ["inactive", "inactive"]
+
+
+def test_late_data_of_a_stuck_engine_neither_resolves_nor_forgets(fleet: Fleet) -> None:
+    watch = Watch(fleet, "StuckInPlain")
+    for number, plain in enumerate((0, 30, 30)):
+        fleet.cell(number, plain)
+    assert watch.states(after(3), after(10)) == ["firing", "no_data"]
+    for number in range(3, 13):
+        fleet.cell_arriving(number, 0, at_s=600.0)
+    assert watch.states(602) == ["no_data"], "healthy cells of ten minutes ago say nothing of now"
+    for number in range(20, 22):
+        fleet.cell(number, 30)
+    assert watch.states(after(22)) == ["firing"]
+
+
+def test_an_engine_that_leaves_for_good(fleet: Fleet) -> None:
+    """Somebody is told that it is silent; nothing of it is ever resolved."""
+    stuck, silent = Watch(fleet, "StuckInPlain"), Watch(fleet, "EngineSilent")
+    for number, plain in enumerate((0, 30, 30)):
+        fleet.cell(number, plain)
+    assert stuck.states(after(3)) == ["firing"]
+    assert silent.states(after(3), 160, 181) == ["inactive", "pending", "firing"]
+    assert stuck.states(after(10), 3000, 3950) == ["no_data", "no_data", "gone"]
+    assert silent.states(3600, 3700) == ["firing", "no_data"], "beyond the hour it is not known that it ever was"
+    assert silent.entry.standing.fires

@@ -270,10 +270,16 @@ def test_a_finding_that_hangs_or_fails_blocks_no_alert(tmp_path: Path, running: 
     release.set()
     one.after(10)
     waited_for(lambda: one.after(10) == () and all("finding" in alert.annotations for alert in one.told()))
+    batch = one.memory.batch()
+    assert batch
+    row_of_it = batch.rows[-1]
+    assert (row_of_it["state_before"], row_of_it["state"]) == ("firing", "firing"), (
+        "a late finding has a row of its own"
+    )
+    assert row_of_it["annotations"]["finding"] == "late, but here"
 
 
 def test_intervals_that_were_overrun_are_left_out_and_counted(tmp_path: Path, running: ExitStack) -> None:
-    stopping = threading.Event()
     one = Evaluating(tmp_path, running, [rule()])
     began = one.clock.seconds
     evaluated_at: list[float] = []
@@ -291,10 +297,26 @@ def test_intervals_that_were_overrun_are_left_out_and_counted(tmp_path: Path, ru
             return self.is_set()
 
     one.source.answers["TooMuch"] = slow
-    stopping = Waiting()
-    run_every(one.evaluator, 10.0, stopping)
+    one.evaluator.stopping = Waiting()
+    run_every(one.evaluator, 10.0)
     assert evaluated_at == [0, 40, 50]
     assert one.evaluator.counts["evaluations_skipped"] == 3
+
+
+def test_told_to_stop_it_does_not_wait_for_an_answer(tmp_path: Path, running: ExitStack) -> None:
+    release = threading.Event()
+    running.callback(release.set)
+    one = Evaluating(tmp_path, running, [rule()])
+
+    def hangs(_at: Any) -> list[dict[str, Any]]:
+        one.evaluator.stopping.set()
+        assert release.wait(DEADLINE_S)
+        return [row(2.0)]
+
+    one.source.answers["TooMuch"] = hangs
+    run_every(one.evaluator, 10.0)
+    assert one.state() == "inactive"
+    assert not remembered(tmp_path)[1]
 
 
 def test_one_evaluator_a_directory(tmp_path: Path, running: ExitStack) -> None:

@@ -24,11 +24,13 @@ def run(settings: RunSettings) -> None:
     from queries.alerts.evaluator import run_every  # noqa: PLC0415
 
     with stop_signals() as stopping, ExitStack() as running:
-        evaluator = opened(settings, running, receivers_of(settings))
-        run_every(evaluator, settings.alert_interval_s, stopping)
+        evaluator = opened(settings, running, receivers_of(settings), stopping)
+        run_every(evaluator, settings.alert_interval_s)
 
 
-def opened(settings: AlertSettings, running: ExitStack, receivers: Sequence[Receiver]) -> "Evaluator":
+def opened(
+    settings: AlertSettings, running: ExitStack, receivers: Sequence[Receiver], stopping: threading.Event
+) -> "Evaluator":
     """An evaluator with everything about it, which ends with `running`."""
     from queries.alerts.clocks import SystemClock  # noqa: PLC0415 (as above)
     from queries.alerts.evaluator import Evaluator  # noqa: PLC0415
@@ -64,6 +66,7 @@ def opened(settings: AlertSettings, running: ExitStack, receivers: Sequence[Rece
         handing,
         Findings(telling(settings.clickhouse_url)),
         on_change=history.wake,
+        stopping=stopping,
     )
 
 
