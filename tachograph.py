@@ -58,6 +58,7 @@ try:
     from queries.commands.query import query
     from queries.commands.replay import replay
     from queries.commands.silences import create, expire, list_silences
+    from queries.commands.top import top
     from queries.errors import QueriesError
     from queries.runner import run
 except ImportError as missing:
@@ -408,6 +409,7 @@ def application() -> typer.Typer:
     app.command()(takes_settings(mcp))
     app.command()(takes_settings(changes))
     app.command()(takes_settings(annotate))
+    app.command()(takes_settings(top))
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)
     app.add_typer(spools())

@@ -1,0 +1,299 @@
+"""One frame of `tachograph top`: what stands where. Pure: the same for a terminal, a pipe and a test."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from queries.top.fleet import SLOT_S, Cell, Engine, Sort, arranged, slot_of
+from queries.top.seen import SLOTS_MAX, Seen
+
+SLOT_COLUMNS: Final = 2
+"""A letter and a flag."""
+LABEL_EVERY_S: Final = 300
+SILENT_AFTER_S: Final = 90.0
+"""An engine that is so far behind the newest one is shown as silent."""
+WAITING_AFTER_S: Final = 6.0
+"""An answer that takes longer is worth a word."""
+LINES_AROUND: Final = 8
+"""Lines of a frame that are not engines: title, state, axis, marks, cell, headline (2), legend."""
+
+LEVELS: Final = (
+    (0.1, "S", "bold white on #2f7fc1"),
+    (0.3, "s", "black on #8db7d8"),
+    (0.6, "p", "black on #efa178"),
+    (1.0, "P", "bold white on #d9480f"),
+)
+"""Up to which plain fraction a letter stands, and its colours: the dashboards'."""
+NOTHING_TO_JUDGE: Final = ("·", "dim")
+LEGEND: Final = "plain: S to 10%, s 30%, p 60%, P above, · no choice; ! stuck ^ inflated * both"
+
+
+@dataclass(frozen=True)
+class View:
+    """What whoever looks has chosen."""
+
+    sort: Sort = Sort.LOST
+    host: str = ""
+    engine: str = ""
+    """`service_instance_id` of the selected one; '' is the first."""
+    cell: str = ""
+    """The selected one's name; '' is the newest, whichever that is."""
+    headline: str = ""
+    """What was told of the selected cell."""
+    waiting_s: float = 0.0
+    """For how long the present question has been unanswered."""
+    place: str = ""
+    """Where is asked, for the first frame."""
+
+
+class Size(NamedTuple):
+    """Of a frame, in characters; no height is as much as it takes."""
+
+    width: int
+    height: int | None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the columns of a frame stand."""
+
+    name: int
+    package: int
+    slots: int
+    left: int = field(init=False)
+    """Columns to the left of the first slot."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left", 2 + self.name + 1 + self.package + 1 + 8 + 1 + 7 + 1)
+
+
+def columns_for(width: int, engines: Sequence[Engine]) -> Columns:
+    """As much of the names as fits beside some slots, and slots in what remains."""
+    roomy = width >= 120
+    longest_name = max((cell_len(label_of(one)) for one in engines), default=12)
+    longest_package = max((cell_len(shown(one.engine_package)) for one in engines), default=7)
+    name = max(8, min(longest_name, 40 if roomy else 20))
+    package = max(7, min(longest_package, 24 if roomy else 8))
+    taken = Columns(name, package, 0).left
+    return Columns(name, package, max(1, min((width - taken) // SLOT_COLUMNS, SLOTS_MAX)))
+
+
+def frame(seen: Seen, view: View, size: Size, now: datetime) -> Text:
+    """Everything on the screen, a line each, no line wider than `size.width`."""
+    engines = arranged(seen.engines, view.sort, view.host)
+    lines = [_title(seen, engines, view), _state(seen, view, now)]
+    if engines:
+        lines += _grid(seen, engines, view, size)
+    else:
+        lines += [Text(""), *_nothing(seen, view)]
+    for line in lines:
+        line.truncate(size.width)
+    return Text("\n", no_wrap=True).join(lines[: size.height])
+
+
+def label_of(engine: Engine) -> str:
+    """An engine as a person names it: its host, and what tells it apart from others there."""
+    instance = engine.service_instance_id
+    if not engine.host_name or instance.startswith(engine.host_name):
+        return shown(instance)
+    return shown(f"{engine.host_name}/{instance[-8:]}")
+
+
+def shown(text: str) -> str:
+    """Text that came from elsewhere, without what would move the cursor."""
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def selected_engine(engines: Sequence[Engine], view: View) -> Engine:
+    """The one chosen; the first where that one is gone."""
+    return next((one for one in engines if one.service_instance_id == view.engine), engines[0])
+
+
+def selected_cell(engine: Engine, view: View) -> Cell:
+    """The one chosen; the newest where that one is gone."""
+    return next((one for one in engine.cells if one.cell == view.cell), engine.newest)
+
+
+def _title(seen: Seen, engines: Sequence[Engine], view: View) -> Text:
+    stuck = sum(one.newest.stuck for one in engines)
+    inflated = sum(one.newest.inflated for one in engines)
+    line = Text("tachograph top", style="bold")
+    line.append(f"  {len(engines)} engine{'' if len(engines) == 1 else 's'}", style="not bold")
+    line.append(f", {stuck} stuck", style="bold #d9480f" if stuck else "not bold")
+    line.append(f", {inflated} inflated", style="bold #d9480f" if inflated else "not bold")
+    line.append(f"  by {view.sort}", style="not bold")
+    if view.host:
+        line.append(f"  host has {shown(view.host)!r}", style="not bold")
+    if seen.cut:
+        line.append("  only the newest cells fit", style="bold")
+    if newest := seen.newest:
+        line.append(f"  {newest:%H:%M:%S} UTC", style="not bold")
+    return line
+
+
+def _state(seen: Seen, view: View, now: datetime) -> Text:
+    """What is wrong, with the age of what is shown; else what was noted last."""
+    problem = seen.problem
+    if not problem and view.waiting_s > WAITING_AFTER_S:
+        problem = f"ClickHouse has not answered for {view.waiting_s:.0f} s"
+    if problem:
+        age = f"{age_of((now - seen.at).total_seconds())} old: " if seen.at else ""
+        return Text(f"! {age}{shown(problem)}", style="bold #d6204e")
+    noted = " · ".join(f"{mark.at:%H:%M:%S} {shown(mark.text)}" + (f" ({shown(mark.about)})" if mark.about else "")
+                       for mark in seen.marks[:3])  # fmt: skip
+    return Text(f"▼ {noted}" if noted else "", style="bold" if noted else "")
+
+
+def age_of(seconds: float) -> str:
+    """How long ago, in its largest unit."""
+    if seconds < 120:
+        return f"{max(0, seconds):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _nothing(seen: Seen, view: View) -> list[Text]:
+    if seen.engines:
+        return [Text(f"No host's name contains {shown(view.host)!r}. Press / to look for another, escape for all.")]
+    if seen.at is None:
+        return [Text("" if seen.problem else f"Asking ClickHouse at {view.place} …")]
+    return [Text("No graph executions are stored yet: `tachograph up` runs two engines to look at.")]
+
+
+def _grid(seen: Seen, engines: Sequence[Engine], view: View, size: Size) -> list[Text]:
+    columns = columns_for(size.width, engines)
+    newest = max(slot for one in seen.engines for slot in one.newest.slots)
+    slots = range(newest - columns.slots + 1, newest + 1)
+    chosen = selected_engine(engines, view)
+    cell = selected_cell(chosen, view)
+    rows = [_row(one, columns, slots, seen, cell if one is chosen else None) for one in _page(engines, chosen, size)]
+    return [
+        _axis(columns, slots),
+        _marks(seen, columns, slots),
+        *rows,
+        *_filling(len(rows), size),
+        _told_of_cell(chosen, cell),
+        *_headline(view, size.width),
+        Text(LEGEND, style="dim"),
+    ]
+
+
+def _page(engines: Sequence[Engine], chosen: Engine, size: Size) -> Sequence[Engine]:
+    """The engines that fit, the chosen one among them."""
+    if size.height is None:
+        return engines
+    fit = max(1, size.height - LINES_AROUND)
+    first = engines.index(chosen) // fit * fit
+    return engines[first : first + fit]
+
+
+def _filling(rows: int, size: Size) -> list[Text]:
+    """Blank lines, so that what is told of the cell stays where it is."""
+    return [] if size.height is None else [Text("")] * (size.height - LINES_AROUND - rows)
+
+
+def _axis(columns: Columns, slots: range) -> Text:
+    """Names of the columns, and the time of every fifth minute above its slot."""
+    heads = f"  {set_cell_size('engine', columns.name)} {set_cell_size('package', columns.package)} tokens/s  lost s "
+    times = [" "] * (SLOT_COLUMNS * len(slots))
+    for place, slot in enumerate(slots):
+        label = _clock(slot)
+        at = place * SLOT_COLUMNS
+        if slot * SLOT_S % LABEL_EVERY_S == 0 and at + len(label) <= len(times):
+            times[at : at + len(label)] = label
+    return Text(heads + "".join(times), style="dim")
+
+
+def _clock(slot: int) -> str:
+    minutes = slot * SLOT_S // 60
+    return f"{minutes // 60 % 24:02}:{minutes % 60:02}"
+
+
+def _marks(seen: Seen, columns: Columns, slots: range) -> Text:
+    """An arrow above each slot in which something was noted; what came after the last one stands above it."""
+    places = [" "] * (SLOT_COLUMNS * len(slots))
+    for mark in seen.marks:
+        slot = min(slot_of(mark.at), slots[-1])
+        if slot in slots:
+            places[slots.index(slot) * SLOT_COLUMNS] = "▼"
+    return Text(" " * columns.left + "".join(places), style="bold")
+
+
+def _row(engine: Engine, columns: Columns, slots: range, seen: Seen, chosen: Cell | None) -> Text:
+    newest = seen.newest or engine.newest.ended_at
+    behind_s = (newest - engine.newest.ended_at).total_seconds()
+    name_style = "bold" if chosen else ""
+    line = Text("> " if chosen else "  ", style=name_style)
+    line.append(set_cell_size(label_of(engine), columns.name) + " ", style=name_style)
+    line.append(set_cell_size(shown(engine.engine_package), columns.package) + " ")
+    if behind_s > SILENT_AFTER_S:
+        line.append(f"{'-' + age_of(behind_s):>8} ", style="bold")
+    else:
+        line.append(f"{_figure(engine.newest.tokens_per_s):>8} ")
+    line.append(f"{f'{engine.lost_s:,.1f}' if engine.lost_s >= 0.05 else '':>7} ", style="bold")
+    for part in _slots(engine, slots, chosen):
+        line.append_text(part)
+    return line
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def _slots(engine: Engine, slots: range, chosen: Cell | None) -> Iterator[Text]:
+    by_slot = {slot: cell for cell in engine.cells for slot in cell.slots}
+    # A long cell does not hide those that begin within it.
+    by_slot |= {cell.slots.start: cell for cell in engine.cells}
+    for slot in slots:
+        cell = by_slot.get(slot)
+        yield _drawn(cell, is_chosen=cell is chosen) if cell else Text(" " * SLOT_COLUMNS)
+
+
+def _drawn(cell: Cell, *, is_chosen: bool) -> Text:
+    letter, style = level_of(cell)
+    return Text(letter + flag_of(cell), style=f"{style} reverse underline" if is_chosen else style)
+
+
+def level_of(cell: Cell) -> tuple[str, str]:
+    """The letter and the style of a cell's plain fraction."""
+    fraction = cell.plain_fraction
+    if fraction is None:
+        return NOTHING_TO_JUDGE
+    return next(((letter, style) for upto, letter, style in LEVELS if fraction <= upto), LEVELS[-1][1:])
+
+
+def flag_of(cell: Cell) -> str:
+    """Stuck, inflated, both, or a blank."""
+    return {(True, True): "*", (True, False): "!", (False, True): "^"}.get((cell.stuck, cell.inflated), " ")
+
+
+def _told_of_cell(engine: Engine, cell: Cell) -> Text:
+    """The selected cell in one line."""
+    plain = "nothing to judge" if cell.plain_fraction is None else f"{cell.plain_fraction:.0%} plain"
+    flags = [name for name, is_set in (("stuck", cell.stuck), ("inflated", cell.inflated)) if is_set]
+    parts = [
+        f"{cell.started_at:%H:%M:%S}",
+        label_of(engine),
+        f"cell {shown(cell.cell)}",
+        ", ".join([plain, *flags]),
+        f"{_figure(cell.tokens_per_s)} tokens/s",
+        shown(engine.engine_recipe),
+    ]
+    return Text(" · ".join(part for part in parts if part), style="bold")
+
+
+def _headline(view: View, width: int) -> list[Text]:
+    """Two lines of what was told of the cell."""
+    words = shown(view.headline).split()
+    lines = [""]
+    for word in words:
+        if lines[-1] and cell_len(f"{lines[-1]} {word}") > width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    if len(lines) > 2:
+        lines = [lines[0], f"{lines[1][: max(0, width - 2)]} …"]
+    return [Text(line) for line in (*lines, "")[:2]]
