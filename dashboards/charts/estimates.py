@@ -61,14 +61,17 @@ def changes(candidates: pd.DataFrame) -> pd.DataFrame:
 def poisoned(drawn: pd.DataFrame, poisons: Sequence[Poison]) -> pd.DataFrame:
     """Where executions are marked that lifted their graph's estimate, and what is said of them on hovering.
 
-    One that was never recorded is marked at the first decision that knew of it, at the estimate that it left behind.
+    The mark stands at the estimate that it left behind. One that was never recorded is marked at the first decision
+    that knew of it. The one that lifted it most bears its sequence: together they would cover each other's.
     """
+    worst = max(poisons, key=lambda poison: poison.lift_ns, default=None)
     submitted_ms = dict(zip(drawn.sequence, drawn.submitted_ms, strict=True))
     rows = [
         {
             "poison_ms": submitted_ms.get(poison.sequence, poison.at_ns / 1e6),
-            "level_ms": (poison.wall_time_ns or poison.estimate_after_ns) / 1e6,
-            "words": "not recorded" if poison.sequence is None else f"#{poison.sequence}",
+            "level_ms": poison.estimate_after_ns / 1e6,
+            "name": "not recorded" if poison.sequence is None else f"#{poison.sequence}",
+            "words": "" if poison is not worst else poison_words(poison),
             "gpu_time_ms": None if poison.gpu_time_ns is None else poison.gpu_time_ns / 1e6,
             "wall_time_ms": None if poison.wall_time_ns is None else poison.wall_time_ns / 1e6,
             "before_ms": poison.estimate_before_ns / 1e6,
@@ -76,7 +79,7 @@ def poisoned(drawn: pd.DataFrame, poisons: Sequence[Poison]) -> pd.DataFrame:
         }
         for poison in poisons
     ]
-    columns = ["poison_ms", "level_ms", "words", "gpu_time_ms", "wall_time_ms", "before_ms", "after_ms"]
+    columns = ["poison_ms", "level_ms", "name", "words", "gpu_time_ms", "wall_time_ms", "before_ms", "after_ms"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -121,9 +124,9 @@ def panel(
                 ],
             ),
             marks.mark_point(
-                shape="triangle-down", filled=True, size=130, color=palette.FLAG, opacity=1, clip=True, yOffset=-8
+                shape="triangle-up", filled=True, size=110, color=palette.FLAG, opacity=1, clip=True, yOffset=8
             ),
-            marks.mark_text(align="left", dx=9, dy=-8, color=palette.FLAG, fontSize=12, clip=True).encode(
+            marks.mark_text(align="left", dx=9, dy=11, color=palette.FLAG, fontSize=12, clip=True).encode(
                 text="words:N"
             ),
         ]
@@ -131,10 +134,15 @@ def panel(
     return chart
 
 
+def poison_words(poison: Poison) -> str:
+    """What stands beside the mark."""
+    return "lifted by one not recorded" if poison.sequence is None else f"lifted by #{poison.sequence}"
+
+
 def poison_tooltip() -> list[alt.Tooltip]:
     """What hovering over a mark tells."""
     return [
-        alt.Tooltip("words:N", title="lifted the estimate"),
+        alt.Tooltip("name:N", title="lifted the estimate"),
         alt.Tooltip("gpu_time_ms:Q", title="GPU time, ms", format=".3f"),
         alt.Tooltip("wall_time_ms:Q", title="wall time, ms", format=".3f"),
         alt.Tooltip("before_ms:Q", title="estimate before, ms", format=".3f"),

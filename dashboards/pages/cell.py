@@ -98,7 +98,7 @@ def timeline(executions: pd.DataFrame, candidates: pd.DataFrame, told: Outcome[S
         st.space(AXIS_WIDTH_PX)
     st.caption(
         "Drag across the first strip to zoom, double-click it to see everything. Idle in grey: the engine had no work."
-        " Estimate against cost: line estimate, dots GPU time, rings wall time; ▼ an execution that lifted the estimate"
+        " Estimate against cost: line estimate, dots GPU time, rings wall time; ▲ an execution that lifted the estimate"
         " to harm."
     )
 

@@ -1,0 +1,125 @@
+"""The page Compare in every state, its words and its charts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import streamlit as st
+from clickhouse_connect.driver.client import Client
+
+from dashboards import outcomes
+from dashboards.charts.arm_cells import arm_cells, cell_rows
+from dashboards.charts.arm_shifts import arm_shifts, extent, shift_row
+from dashboards.comparison_words import comparison_sentence, comparison_table
+from dashboards.links import COMPARE_PAGE
+from queries.compare.comparison import Comparison, Metric, Verdict, compared
+from tests.browser.two_arms import two_arms_store
+from tests.fixtures.arm_tables import Table, cell_at, cells_of_table, synthetic_noises
+from tests.fixtures.databases import database, read_only_url
+from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said
+
+
+@pytest.fixture(scope="module")
+def arms_url(store: Client, data_dir: Path) -> Iterator[str]:
+    with two_arms_store(store, data_dir) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Iterator[None]:
+    yield
+    st.cache_data.clear()
+
+
+@pytest.fixture(scope="module")
+def published() -> Comparison:
+    """Two arms, the second 3 % faster on four hosts."""
+    return compared(cells_of_table(Table(synthetic_noises(3), gain_percent=3.0), seed=1))
+
+
+class TestPage:
+    def test_the_verdict_of_each_host(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(COMPARE_PAGE, arms_url, monkeypatch)
+        assert "▲ after is better than before:" in app.success[0].value
+        assert "stuck cells 5 → 0" in app.success[0].value
+        text = said(app)
+        rows = {line.split(" | ")[0]: line for line in text.splitlines() if line.startswith("| gpu-node")}
+        assert "▲ better" in rows["| gpu-node-001"]
+        assert "≈ within noise" in rows["| gpu-node-002"]
+        assert "left out, lost 10 executions, 390 stored: bench-2-27 of gpu-node-002 (before)" in text
+        assert len(app.get("vega_lite_chart")) == 2
+        assert app.get("download_button")
+
+    def test_arms_rows_and_metric_live_in_the_url(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(
+            COMPARE_PAGE, arms_url, monkeypatch, before="after", after="before", by="host", metric="plain_fraction"
+        )
+        assert app.selectbox(key="before").value == "after"
+        assert app.multiselect(key="by").value == ["host"]
+        assert "plain_fraction shifts by" in said(app)
+        assert "▼ before is worse than after" in said(app) or "cannot be told" in said(app)
+
+    def test_an_arm_without_cells(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(COMPARE_PAGE, arms_url, monkeypatch, after="elsewhere")
+        assert "Nothing to compare: no cells of arm 'elsewhere'" in said(app)
+        assert not app.get("vega_lite_chart")
+
+    def test_an_empty_store(self, store: Client, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with database(store) as name, read_only_url(name, data_dir) as url:
+            app = page_opened(COMPARE_PAGE, url, monkeypatch)
+        assert "Nothing to compare" in said(app)
+        assert "docs/contract.md" in said(app)
+
+    def test_clickhouse_was_never_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(COMPARE_PAGE, NOWHERE, monkeypatch)
+        assert "no ClickHouse answers" in app.error[0].value
+
+    def test_clickhouse_went_away(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(COMPARE_PAGE, arms_url, monkeypatch)
+        monkeypatch.setattr(outcomes, "compare_stored", away)
+        st.cache_data.clear()
+        checked(app.run())
+        assert "last good data" in app.warning[0].value
+        assert "▲ after is better than before:" in app.success[0].value
+
+
+class TestWords:
+    def test_a_sentence_has_shift_interval_and_pairs(self, published: Comparison) -> None:
+        told = comparison_sentence(published)
+        assert told.startswith("**▲ after is better than before:** tokens\\_per\\_s shifts by +")
+        assert "95 % interval +" in told
+        assert "over 40 pairs of cells in 4 groups" in told
+
+    def test_a_row_for_each_group_and_for_all(self, published: Comparison) -> None:
+        lines = comparison_table(published).splitlines()
+        assert len(lines) == 2 + 4 + 1
+        assert lines[-1].startswith("| **all** |  | ")
+        assert all(line.count("|") == lines[0].count("|") for line in lines)
+
+    def test_text_of_engines_is_escaped(self) -> None:
+        cells = [cell_at(arm, place, 100.0, host="a|b<i>") for place, arm in enumerate(("before", "after"))]
+        assert "a\\|b\\<i\\>" in comparison_table(compared(cells))
+
+
+class TestCharts:
+    def test_every_paired_cell_is_a_dot(self, published: Comparison) -> None:
+        rows = pd.DataFrame(cell_rows(published))
+        assert len(rows) == 80
+        assert (rows.groupby("pair").arm.nunique() == 2).all()
+        assert set(rows.columns) >= {"service_instance_id", "cell", "started_utc"}
+        assert "tokens/s" in str(arm_cells(published).to_dict()["layer"][1]["encoding"]["x"]["title"])
+
+    def test_what_is_not_known_is_not_drawn(self) -> None:
+        two = compared([cell_at(arm, place, 100.0 + place) for place, arm in enumerate(("before", "after"))])
+        row = shift_row(two.overall)
+        assert row["low"] is None
+        assert row["band_high"] is None
+        assert row["verdict"] == Verdict.UNDETERMINED
+        low, high = extent(pd.DataFrame([row]))
+        assert low < 0 < row["shift"] < high
+        arm_shifts(two).to_dict()
+
+    def test_the_unit_stands_on_the_axis(self, published: Comparison) -> None:
+        fractions = published._replace(metric=Metric.PLAIN_FRACTION)
+        assert "points" in str(arm_shifts(fractions).to_dict())

@@ -1,0 +1,102 @@
+"""The page Graphs in every state, its words and its charts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import streamlit as st
+from clickhouse_connect.driver.client import Client
+
+from dashboards import answers
+from dashboards.charts import series_colours
+from dashboards.links import GRAPHS_PAGE
+from dashboards.measures import MEASURES, steps_of
+from tests.browser.two_arms import two_arms_store
+from tests.fixtures.databases import database, read_only_url
+from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said
+
+
+@pytest.fixture(scope="module")
+def arms_url(store: Client, data_dir: Path) -> Iterator[str]:
+    with two_arms_store(store, data_dir) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Iterator[None]:
+    yield
+    st.cache_data.clear()
+
+
+class TestPage:
+    def test_the_change_is_told_and_the_drift(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all")
+        assert "The GPU time of P128 on gpu-node-002 rose by 7." in said(app)
+        assert "1 change of level in all stored time" in said(app)
+        assert "| P128 | gpu-node-002 | main |" in said(app)
+        assert len(app.get("vega_lite_chart")) == 4
+
+    def test_filters_and_measure_live_in_the_url(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(
+            GRAPHS_PAGE, arms_url, monkeypatch, range="all", measure="handoff", host="gpu-node-001", graph="P128"
+        )
+        assert app.selectbox(key="host").value == "gpu-node-001"
+        assert "No change of level in the handoff of any graph" in said(app)
+        assert [subheader.value for subheader in app.subheader] == ["P128", "Drift of GPU time"]
+        assert len(app.get("vega_lite_chart")) == 2
+
+    def test_estimates_over_time(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all", measure="estimate", host="gpu-node-002")
+        assert "median estimate of each step" in said(app)
+        assert len(app.get("vega_lite_chart")) == 4
+
+    def test_old_data_is_one_click_away(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="10 min")
+        assert "No graph executions in the last 10 minutes" in said(app)
+        checked(app.button[0].click().run())
+        assert "rose by 7." in said(app)
+
+    def test_an_empty_store(self, store: Client, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with database(store) as name, read_only_url(name, data_dir) as url:
+            app = page_opened(GRAPHS_PAGE, url, monkeypatch, range="all")
+        assert "No graph executions in all stored time" in said(app)
+
+    def test_clickhouse_was_never_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(GRAPHS_PAGE, NOWHERE, monkeypatch)
+        assert "no ClickHouse answers" in app.error[0].value
+
+    def test_clickhouse_went_away(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all")
+        monkeypatch.setattr(answers, "run", away)
+        st.cache_data.clear()
+        checked(app.run())
+        assert any("last good data" in warning.value for warning in app.warning)
+        assert len(app.get("vega_lite_chart")) == 4
+
+
+class TestSteps:
+    def test_a_handoff_below_zero_is_zero_and_an_empty_one_is_left_out(self) -> None:
+        rows = pd.DataFrame(
+            {
+                "service_instance_id": ["one", "one"],
+                "step_started_at": pd.to_datetime(["2026-11-01", "2026-11-02"], utc=True),
+                "graph_name": ["P128", "P128"],
+                "handoff_median_ns": [-3.0, None],
+                "executions": [5, 6],
+            }
+        )
+        engines = pd.DataFrame({"service_instance_id": ["one"], "host_name": ["node-1"], "engine_package": [""]})
+        steps = steps_of(rows, engines, MEASURES["handoff"])
+        assert list(steps.value_ms) == [0.0]
+        assert list(steps.series) == ["node-1"]
+
+    def test_the_busiest_series_have_colours_and_the_rest_share_one(self) -> None:
+        rows = pd.DataFrame({"series": [f"host-{n}" for n in range(9)], "executions": range(9)})
+        named = series_colours.named_series(rows)
+        assert named == [f"host-{n}" for n in range(3, 9)]
+        shown = series_colours.coloured(rows.series, named)
+        names = series_colours.domain(shown, named)
+        assert names[-1] == series_colours.OTHERS
+        assert len(series_colours.colour_scale(names).range) == len(names)
+        assert len(series_colours.shape_scale(names).range) == len(names)
