@@ -32,10 +32,12 @@ SAMPLES_MAX: Final = 1800
 REFUSALS: Final = {
     "tachograph_executions_refused": "executions that break the contract",
     "tachograph_requests_turned_away": "requests without room for them",
+    "tachograph_otlp_requests": "requests answered by an error",
     "tachograph_requests_not_admitted": "requests and connections not admitted",
     "tachograph_insert_failures": "failed attempts to store",
 }
 """Counters of what was refused or failed, each by its reason."""
+ANSWERED_WELL: Final = ("200", "OK")
 
 
 class Sample(NamedTuple):
@@ -184,13 +186,19 @@ def json_of(body: bytes, url: str) -> Mapping[str, Any]:
 def refusals_in(exposition: str) -> pd.DataFrame:
     """What was refused, out of the text of `/metrics`; the most first, nothing that never happened."""
     found = [
-        (REFUSALS[family.name], labels.get("door", ""), labels.get("reason") or labels.get("error", ""), value)
+        (REFUSALS[family.name], labels.get("door", ""), reason_of(labels), value)
         for family in text_string_to_metric_families(exposition)
         if family.name in REFUSALS
         for labels, value in totals(family.samples)
+        if labels.get("status") not in ANSWERED_WELL
     ]
     rows = pd.DataFrame(found, columns=["what", "door", "reason", "count"])
     return rows.sort_values("count", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def reason_of(labels: Mapping[str, str]) -> str:
+    """Why: a counter names its reason, its error or its status."""
+    return next((labels[name] for name in ("reason", "error", "status") if name in labels), "")
 
 
 def totals(samples: Any) -> Iterator[tuple[dict[str, str], int]]:

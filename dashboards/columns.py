@@ -33,7 +33,8 @@ def default_across(rows: pd.DataFrame) -> str:
     return found[0] if found else ""
 
 
-def default_up(rows: pd.DataFrame, across: str) -> str:
-    """What to draw along the vertical axis."""
+def default_up(rows: pd.DataFrame, across: str, units: dict[str, str] | None = None) -> str:
+    """What to draw along the vertical axis: a figure with a unit, where there is one."""
     found = [name for name in figures(rows) if name != across]
-    return found[0] if found else ""
+    measured = [name for name in found if (units or {}).get(name)]
+    return next(iter([*measured, *found]), "")

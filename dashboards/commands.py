@@ -9,7 +9,7 @@ from typing import Protocol
 
 from dashboards.access import OIDC_FILE, PASSWORD, PASSWORD_FILE, AccessSettings, check_access
 from dashboards.errors import PortTakenError
-from dashboards.store import COLLECTOR_VARIABLE, URL_VARIABLE
+from dashboards.store import ALERTMANAGER_VARIABLE, COLLECTOR_VARIABLE, DATA_DIR_VARIABLE, URL_VARIABLE
 
 APP = Path(__file__).parent / "app" / "main.py"
 GUARDED_APP = APP.with_name("guarded.py")
@@ -28,6 +28,16 @@ class DashboardSettings(AccessSettings, Protocol):
     @property
     def collector_url(self) -> str:
         """The collector that the Health page asks."""
+        ...
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the evaluator of alerts keeps their state."""
+        ...
+
+    @property
+    def alertmanager_urls(self) -> str:
+        """The Alertmanagers that keep silences."""
         ...
 
     @property
@@ -61,7 +71,13 @@ def environment_of(settings: DashboardSettings) -> dict[str, str]:
         PASSWORD_FILE: str(settings.dashboard_password_file or ""),
         OIDC_FILE: str(settings.dashboard_oidc_file or ""),
     }
-    return {URL_VARIABLE: settings.clickhouse_url, COLLECTOR_VARIABLE: settings.collector_url, **access}
+    return {
+        URL_VARIABLE: settings.clickhouse_url,
+        COLLECTOR_VARIABLE: settings.collector_url,
+        DATA_DIR_VARIABLE: str(settings.data_dir),
+        ALERTMANAGER_VARIABLE: settings.alertmanager_urls,
+        **access,
+    }
 
 
 def check_port(address: str, port: int) -> None:

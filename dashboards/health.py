@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dashboards.collector import Collected, Sample
-from dashboards.markdown import Column, table
+from dashboards.markdown import Column, since, table
 from dashboards.rows import rows_of
-from dashboards.words import age, clock, counted, escaped, utc_text
+from dashboards.words import age, counted, escaped
 
 SILENT_S = 60.0
 """An engine from which nothing arrived for so long is silent; as the alert rule EngineSilent has it."""
@@ -190,11 +190,6 @@ def losses_table(gaps: pd.DataFrame, zone: tzinfo) -> str:
         Column("Gap, s", True),
     ]
     return table(heads, rows)
-
-
-def since(instant: pd.Timestamp, zone: tzinfo, now: datetime) -> str:
-    """An instant in the viewer's zone, with UTC on hover."""
-    return "" if pd.isna(instant) else f'[{clock(instant, zone, now)}](# "{utc_text(instant)}")'
 
 
 def silent_only(engines: pd.DataFrame) -> pd.DataFrame:

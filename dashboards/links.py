@@ -9,6 +9,7 @@ CELL_PAGE = str(PAGES / "cell.py")
 GRAPHS_PAGE = str(PAGES / "graphs.py")
 COMPARE_PAGE = str(PAGES / "compare.py")
 WHAT_IF_PAGE = str(PAGES / "what_if.py")
+ALERTS_PAGE = str(PAGES / "alerts.py")
 SQL_PAGE = str(PAGES / "sql.py")
 HEALTH_PAGE = str(PAGES / "health.py")
 

@@ -1,7 +1,15 @@
-"""Tables as Markdown: real table cells and links, so that keyboards and screen readers find them."""
+"""Tables as Markdown: real table cells and links, so that keyboards and screen readers find them.
+
+Shown by `st.markdown(…, unsafe_allow_html=True)`, for the hovering: every text of an engine is `words.escaped`.
+"""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, tzinfo
 from typing import NamedTuple
+
+import pandas as pd
+
+from dashboards.words import clock, utc_text
 
 
 class Column(NamedTuple):
@@ -20,3 +28,8 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
         *rows,
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def since(instant: pd.Timestamp, zone: tzinfo, now: datetime) -> str:
+    """An instant in the viewer's zone, with UTC on hover; nothing where it is not known."""
+    return "" if pd.isna(instant) else f'<span title="{utc_text(instant)}">{clock(instant, zone, now)}</span>'

@@ -3,7 +3,16 @@
 import streamlit as st
 
 from dashboards.app.login import admit, offer_logout
-from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, HEALTH_PAGE, SQL_PAGE, WHAT_IF_PAGE
+from dashboards.links import (
+    ALERTS_PAGE,
+    CELL_PAGE,
+    COMPARE_PAGE,
+    FLEET_PAGE,
+    GRAPHS_PAGE,
+    HEALTH_PAGE,
+    SQL_PAGE,
+    WHAT_IF_PAGE,
+)
 
 # Drawn here, so that no browser has to fetch it from anywhere.
 ICON = (
@@ -34,6 +43,7 @@ st.navigation(
         st.Page(GRAPHS_PAGE, title="Graphs", icon=":material/show_chart:", url_path="graphs"),
         st.Page(COMPARE_PAGE, title="Compare", icon=":material/compare_arrows:", url_path="compare"),
         st.Page(WHAT_IF_PAGE, title="What if", icon=":material/alt_route:", url_path="what_if"),
+        st.Page(ALERTS_PAGE, title="Alerts", icon=":material/notifications:", url_path="alerts"),
         st.Page(SQL_PAGE, title="SQL", icon=":material/terminal:", url_path="sql"),
         st.Page(HEALTH_PAGE, title="Health", icon=":material/monitor_heart:", url_path="health"),
     ],

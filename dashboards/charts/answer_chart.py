@@ -73,9 +73,9 @@ def drawn_rows(rows: pd.DataFrame, across: str, up: str, by: str) -> tuple[pd.Da
 def horizontal(rows: pd.DataFrame, across: str, units: dict[str, str]) -> alt.X:
     """The horizontal axis, by what its column holds."""
     if across in time_columns(rows):
-        return alt.X("across:T", title=across, axis=times.axis(), scale=alt.Scale(nice=False))
+        return alt.X("across:T", title=across, axis=times.axis(), scale=alt.Scale(nice=False, padding=8))
     if across in figures(rows):
-        return alt.X("across:Q", title=titled(across, units), scale=alt.Scale(zero=False))
+        return alt.X("across:Q", title=titled(across, units), scale=alt.Scale(zero=False, padding=8))
     return alt.X("across:N", title=across, sort=None, axis=alt.Axis(labelLimit=160, labelAngle=-40))
 
 
@@ -102,4 +102,4 @@ def marked(chart: alt.Chart, mark: Mark, coloured: bool) -> alt.Chart:
         return chart.mark_line(point={"size": 20}, **colour)
     if mark == "bars":
         return chart.mark_bar(**colour)
-    return chart.mark_point(filled=True, size=40, opacity=0.8, **colour)
+    return chart.mark_point(filled=True, size=70, opacity=0.8, **colour)

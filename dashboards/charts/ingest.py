@@ -28,7 +28,9 @@ def ingest(rates: pd.DataFrame) -> alt.Chart:
         .mark_line(interpolate="step-before")
         .encode(
             x=alt.X("at_ms:T", axis=times.axis(), scale=alt.Scale(nice=False)),
-            y=alt.Y("per_s:Q", title="per second", axis=alt.Axis(tickCount=4, format=",~f")),
+            y=alt.Y(
+                "per_s:Q", title="per second", axis=alt.Axis(tickCount=4, format=",~f"), scale=alt.Scale(domainMin=0)
+            ),
             color=alt.Color(
                 "of:N",
                 title=None,

@@ -99,7 +99,7 @@ def of_store(silent: Answer, skew: Answer, gaps: Answer) -> None:
     ):
         if known:
             st.subheader(title, anchor=False)
-            st.markdown(none if rows.empty else told(rows, zone))
+            st.markdown(none if rows.empty else told(rows, zone), unsafe_allow_html=True)
     if len(gaps.rows) == LOSSES_MAX:
         st.caption(f"The latest {LOSSES_MAX}; `tachograph query sequence_gaps` lists all.")
 

@@ -94,7 +94,8 @@ def written() -> Question:
 
 def ask_button(question: Question) -> None:
     """Asks, or asks again."""
-    st.button("Ask", icon=":material/play_arrow:", on_click=forget, args=(question,), key="ask")
+    if st.button("Ask", icon=":material/play_arrow:", key="ask"):
+        forget(question)
 
 
 def result(question: Question, answer: Answer) -> None:
@@ -142,7 +143,7 @@ def chart(rows: pd.DataFrame, units: dict[str, str]) -> None:
     with bar[0]:
         across = select("Across", every, default_across(rows), "x")
     with bar[1]:
-        up = select("Up", figures(rows), default_up(rows, across) or figures(rows)[0], "y")
+        up = select("Up", figures(rows), default_up(rows, across, units) or figures(rows)[0], "y")
     with bar[2]:
         by = st.selectbox(
             "Told apart by", labels(rows), index=None, placeholder="nothing", key="by", bind="query-params"
@@ -176,8 +177,9 @@ def downloads(question: Question) -> None:
 st.title("What does the record say?", anchor=False)
 kind = st.segmented_control("Ask", [NAMED, WRITTEN], default=NAMED, key="with", bind="query-params")
 asked = written() if kind == WRITTEN else named()
-if asked:
+if asked or kind == WRITTEN:
     ask_button(asked)
+if asked:
     got = told(asked)
     if got.problem:
         st.error(escaped(got.problem), icon=":material/block:")

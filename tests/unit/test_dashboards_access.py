@@ -40,6 +40,7 @@ def settings(**values: Any) -> Any:
     nothing = {
         "dashboard_address": "127.0.0.1", "dashboard_port": 8501, "dashboard_reachable_as": "",
         "dashboard_password": SecretStr(""), "dashboard_password_file": None, "dashboard_oidc_file": None,
+        "data_dir": Path("/data"), "alertmanager_urls": "",
         "clickhouse_url": "http://host/db", "collector_url": "http://host:4318",
     }  # fmt: skip
     return SimpleNamespace(**nothing | values)

@@ -3,6 +3,7 @@
 import itertools
 import os
 import socket
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ def settings(**values: Any) -> Any:
     nothing = {
         "dashboard_address": "127.0.0.1", "dashboard_port": 8501, "dashboard_reachable_as": "",
         "dashboard_password": SecretStr(""), "dashboard_password_file": None, "dashboard_oidc_file": None,
+        "data_dir": Path("/data"), "alertmanager_urls": "",
         "clickhouse_url": "http://example:8123/db", "collector_url": "http://example:4318",
     }  # fmt: skip
     return SimpleNamespace(**nothing | values)

@@ -1,0 +1,114 @@
+"""Alerts: who needs somebody now?"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import streamlit as st
+
+from dashboards.alert_words import (
+    ALERTS_MAX,
+    alerts_sentence,
+    alerts_table,
+    history_table,
+    runbooks,
+    silences_table,
+)
+from dashboards.alerts import Alert, Standings, standings
+from dashboards.answers import REFRESH_S, Answer, answer
+from dashboards.notices import ago_text, say_problem, viewer_zone
+from dashboards.ranges import RANGES
+from dashboards.words import counted, escaped
+
+HISTORY_RANGES = ["2 h", "24 h", "7 d"]
+HISTORY_DEFAULT = "24 h"
+HISTORY_MAX = 100
+
+
+def verdict(known: Standings) -> None:
+    """How many fire, in a sentence; and whether somebody looks at all."""
+    if known.evaluated_at is None:
+        st.info(
+            "No evaluator of alerts ran on this data directory, so what fires now is not known here:"
+            " `tachograph alerts run` is one. What others stored stands in the history.",
+            icon=":material/notifications_off:",
+        )
+        return
+    if known.is_late(datetime.now(UTC)):
+        st.error(
+            f"The evaluator last looked {ago_text(known.evaluated_at)}: nobody is woken now."
+            " Start it with `tachograph alerts run`.",
+            icon=":material/notifications_off:",
+        )
+    show = st.warning if known.firing else st.success
+    show(alerts_sentence(known), icon=":material/notifications_active:" if known.firing else ":material/check:")
+    st.caption(f"Last evaluated {ago_text(known.evaluated_at)}")
+
+
+def listed(title: str, alerts: Sequence[Alert]) -> None:
+    """Alerts of one kind, if there are any."""
+    if not alerts:
+        return
+    st.subheader(title, anchor=False)
+    st.markdown(alerts_table(alerts, viewer_zone()), unsafe_allow_html=True)
+    if len(alerts) > ALERTS_MAX:
+        st.caption(f"{ALERTS_MAX} of {counted(len(alerts), 'alert')}; `tachograph alerts list` shows all.")
+
+
+def now_known(known: Standings) -> None:
+    """Everything that is not inactive, and what to do about it."""
+    listed("Firing", known.firing)
+    for rule, runbook in runbooks(known.firing).items():
+        with st.expander(f"What to do about {escaped(rule)}", icon=":material/menu_book:", key=f"runbook_{rule}"):
+            st.markdown(runbook)
+    listed("Pending, or without data", known.pending)
+    listed("Firing, but silenced", known.silenced)
+    listed("Ended in the last minutes", known.ended)
+    if known.silences:
+        st.subheader("Silences in force", anchor=False)
+        st.markdown(silences_table(known.silences, viewer_zone()), unsafe_allow_html=True)
+
+
+def history(changes: Answer, words: str) -> None:
+    """What became of alerts."""
+    if not changes.known:
+        return
+    if changes.rows.empty:
+        st.caption(f"No alert changed its state {words}.")
+        return
+    st.markdown(history_table(changes.rows, viewer_zone()), unsafe_allow_html=True)
+    if len(changes.rows) == HISTORY_MAX:
+        st.caption(f"The latest {HISTORY_MAX}; `tachograph alerts history` lists more.")
+
+
+@st.fragment(run_every=REFRESH_S)
+def live_now() -> None:
+    """Where alerts stand."""
+    known = standings()
+    say_problem([known])
+    if known.at is not None:
+        verdict(known)
+        now_known(known)
+
+
+@st.fragment(run_every=REFRESH_S)
+def live_history(since: str, words: str, alert: str, host: str) -> None:
+    """What became of them."""
+    changes = answer("alert_history", from_=since, alert=alert, host=host, limit=HISTORY_MAX)
+    say_problem([changes])
+    history(changes, words)
+
+
+st.title("Who needs somebody now?", anchor=False)
+live_now()
+st.subheader("History", anchor=False)
+bar = st.columns(3)
+with bar[0]:
+    index = HISTORY_RANGES.index(HISTORY_DEFAULT)
+    chosen = RANGES[
+        st.selectbox("Time range, up to now", HISTORY_RANGES, index=index, key="since", bind="query-params")
+    ]
+with bar[1]:
+    alert_name = st.text_input("Alert", placeholder="any alert", key="alert", bind="query-params").strip()
+with bar[2]:
+    host_name = st.text_input("Host", placeholder="any host", key="alert_host", bind="query-params").strip()
+live_history(chosen.since, chosen.words, alert_name, host_name)
