@@ -156,6 +156,16 @@ def test_engine_silent(fleet: Fleet) -> None:
     assert watch.states(151) == ["resolved"]
 
 
+def test_an_engine_that_was_restarted_is_not_silent(fleet: Fleet) -> None:
+    watch = Watch(fleet, "EngineSilent")
+    fleet.cell(0, 0)
+    assert watch.states(100, 121) == ["pending", "firing"]
+    fleet.cell(4, 0, ENGINE._replace(service_instance_id="engine-2", gpu_ids=("7",)))
+    assert watch.states(152) == ["firing"], "on another GPU"
+    fleet.cell(5, 0, ENGINE._replace(service_instance_id="engine-3"))
+    assert watch.states(182) == ["resolved"]
+
+
 def test_executions_lost(fleet: Fleet) -> None:
     watch = Watch(fleet, "ExecutionsLost")
     fleet.cell(0, 0)

@@ -7,8 +7,9 @@
 -- column engine_package [] | Build under test.
 -- column silent_since [time] | Last arrival, by the collector's clock.
 -- column silent_s [s] | at - silent_since.
+-- column is_replaced [] | Another instance of the same service on the same host and GPUs began after its last execution: it was restarted.
 -- column executions [executions] | Stored executions of the engine within lookback_s.
--- table: host_name, service_instance_id, silent_s, silent_since, executions
+-- table: host_name, service_instance_id, silent_s, silent_since, is_replaced, executions
 -- example: tachograph query silent_engines
 SELECT
     service_instance_id,
@@ -16,6 +17,7 @@ SELECT
     engine_package,
     e.last_received_at AS silent_since,
     (toUnixTimestamp64Milli(toDateTime64({at:DateTime64(9, 'UTC')}, 3, 'UTC')) - toUnixTimestamp64Milli(silent_since)) / 1e3 AS silent_s,
+    toBool(host_name != '' AND max(first_started_at) OVER (PARTITION BY host_name, service_name, gpu_ids) > last_ended_at) AS is_replaced,
     executions
 FROM arrived_engines AS e
 ORDER BY silent_s DESC, service_instance_id
