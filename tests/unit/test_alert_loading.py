@@ -1,10 +1,12 @@
 """Rules out of files: a broken one is refused with file, line and reason, and the others run."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from queries.alerts.loading import Rules, load_rules, read_directory
+from queries.alerts.rule import Rule
 from queries.alerts.templates import filled, filled_link, names_in
 
 GOOD = """\
@@ -96,6 +98,19 @@ def test_a_rule_without_a_link_runs_with_a_warning(tmp_path: Path) -> None:
     rules = read(tmp_path, GOOD.replace('link: "?host={host_name}"\n', ""))
     assert rules.rules
     assert "no page of the dashboards" in rules.warnings[0]
+
+
+def test_the_example_of_the_page_is_well(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/alerting.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    rules = read(tmp_path, example)
+    assert (rules.refused, rules.warnings) == ((), ())
+    assert set(Rule.model_fields) - {"for_"} <= set(re.findall(r"^(\w+):", example, re.MULTILINE)) | {"watches"}
+
+
+def test_the_page_names_every_shipped_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs/alerting.md").read_text()
+    assert {rule.alert for rule in load_rules().rules} == set(re.findall(r"^\| `([A-Z]\w+)` \|", page, re.MULTILINE))
 
 
 def test_templates() -> None:
