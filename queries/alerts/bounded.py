@@ -58,6 +58,7 @@ class Calls:
         last = self._under_way.get(name)
         if last and not last.is_done:
             return None
+        self._under_way = {other: one for other, one in self._under_way.items() if not one.is_done}
         call = Call(work, f"alerts-{name}")
         self._under_way[name] = call
         return call

@@ -14,6 +14,7 @@ import structlog
 from queries.alerts.book import Change, Entry, Identity, abandoned, look
 from queries.alerts.bounded import Call, Calls, TooSlowError
 from queries.alerts.clocks import Clock
+from queries.alerts.errors import AlertStateError
 from queries.alerts.finding import Findings
 from queries.alerts.handing_over import Handing
 from queries.alerts.history import row_of
@@ -27,6 +28,8 @@ from queries.runner import Rows
 
 ANSWER_S: Final = 10.0
 """How long one evaluation waits for all answers together. What comes later is not waited for, and not asked twice."""
+UNKEPT_ROWS_MAX: Final = 10_000
+"""Rows of history that wait in memory for a disk that is full; beyond, the oldest are dropped and counted."""
 STOP_CHECK_S: Final = 0.2
 """How soon an evaluation under way sees that it is told to stop."""
 
@@ -61,6 +64,8 @@ class Evaluator:
         self._seen_at = self.clock.monotonic()
         self._failing: dict[str, str] = {}
         self._parting: tuple[Alert, ...] = ()
+        self._rows: list[dict[str, Any]] = []
+        self._forgets = False
 
     @property
     def entries(self) -> Mapping[Identity, Entry]:
@@ -68,10 +73,9 @@ class Evaluator:
         return self._entries
 
     def evaluate(self) -> tuple[Change, ...]:
-        """Look at every rule that is due, once. Never raises for what a rule, a store or a receiver does.
+        """Look at every rule that is due, once. Never raises for what a rule, a store, a receiver or a full disk does.
 
         Raises:
-            AlertStateError: what came of it cannot be remembered.
             StoppedError: it was told to stop before the answers were there.
         """
         due = [rule for rule in self.rules if self._is_due(rule)]
@@ -205,9 +209,26 @@ class Evaluator:
         late = found - {change.entry.identity for change in changes}
         latest += [Change(self._entries[one], self._entries[one].standing.state) for one in sorted(late)]
         counters = {**self.counts, "evaluated_at": now.timestamp()} | self._receiver_counts()
-        self.memory.keep(self._entries.values(), (row_of(change, now) for change in latest), counters)
-        if latest and self.on_change:
+        self._rows += [row_of(change, now) for change in latest]
+        if self._kept(counters) and latest and self.on_change:
             self.on_change()
+
+    def _kept(self, counters: Mapping[str, float]) -> bool:
+        """Remember it all; what a full disk does not take is tried again with the next evaluation."""
+        log = structlog.get_logger()
+        try:
+            self.memory.keep(self._entries.values(), self._rows, counters)
+        except AlertStateError as wrong:
+            if not self._forgets:
+                log.warning("alerts go on, but a restart would forget them", error=str(wrong)[:400])
+            self._forgets = True
+            self.counts["history_rows_dropped_unkept"] += max(0, len(self._rows) - UNKEPT_ROWS_MAX)
+            self._rows = self._rows[-UNKEPT_ROWS_MAX:]
+            return False
+        if self._forgets:
+            log.info("alerts are remembered again")
+        self._forgets, self._rows = False, []
+        return True
 
     def _receiver_counts(self) -> dict[str, float]:
         counts: Counter[str] = Counter()

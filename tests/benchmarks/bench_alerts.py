@@ -56,6 +56,7 @@ def fleets(
             tempfile.TemporaryDirectory() as kept,
         ):
             told = watched(engines, client, url, Path(kept), duration_s=DURATION_S, fleet_ns=fleet_ns)
+        print(f"{first + len(engines)} of {len(tasks)} engines", file=sys.stderr, flush=True)  # noqa: T201
         yield engines, told, fleet_ns
 
 

@@ -303,6 +303,25 @@ def test_intervals_that_were_overrun_are_left_out_and_counted(tmp_path: Path, ru
     assert one.evaluator.counts["evaluations_skipped"] == 3
 
 
+def test_a_full_disk_stops_no_alert(tmp_path: Path, running: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept()
+    one = Evaluating(tmp_path, running, [rule()], receivers=[kept])
+
+    def full(*_: Any) -> None:
+        raise AlertStateError("no space left on device")
+
+    one.source.answers["TooMuch"] = [row(2.0)]
+    with monkeypatch.context() as patched:
+        patched.setattr(one.memory, "keep", full)
+        one.after(10)
+        waited_for(lambda: kept.calls)
+    one.after(10)
+    batch = one.memory.batch()
+    assert batch
+    assert [one["state"] for one in batch.rows] == ["firing"], "what happened meanwhile is in the history"
+    assert remembered(tmp_path)[0]
+
+
 def test_told_to_stop_it_does_not_wait_for_an_answer(tmp_path: Path, running: ExitStack) -> None:
     release = threading.Event()
     running.callback(release.set)
