@@ -85,9 +85,11 @@ class RequestStore:
         The token must be a hash of the content: of another batch with the same token, nothing is stored. Without
         one it is made here.
         """
+        pieces = (piece for one in batch for piece in marked(one.request, one.request_id, one.received_unix_ms))
         self._client.raw_insert(
             "otlp_requests",
-            insert_block=b"".join(marked(one.request, one.request_id, one.received_unix_ms) for one in batch),
+            # The embedded engine's client writes pieces to a file; over HTTP they would be a request that cannot be repeated.
+            insert_block=b"".join(pieces) if isinstance(self._client, HttpClient) else pieces,
             fmt="Protobuf",
             settings={
                 **self._settings,

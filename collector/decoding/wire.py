@@ -91,8 +91,9 @@ def varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def marked(request: bytes, request_id: str, received_unix_ms: int) -> bytes:
-    """A request with the collector's own fields, length-prefixed: one row of ClickHouse's `Protobuf` format.
+def marked(request: bytes, request_id: str, received_unix_ms: int) -> tuple[bytes, bytes, bytes]:
+    """A request with the collector's own fields, length-prefixed: one row of ClickHouse's `Protobuf` format, in pieces to
+    be written one after another, so that the request itself is not copied.
 
     Concatenated protobuf messages merge, and of a field given twice the last counts, so that
     appending is enough, whatever a sender put there.
@@ -105,4 +106,4 @@ def marked(request: bytes, request_id: str, received_unix_ms: int) -> bytes:
         + varint(RECEIVED_UNIX_MS_FIELD << 3 | _VARINT)
         + varint(received_unix_ms)
     )
-    return varint(len(request) + len(own_fields)) + request + own_fields
+    return varint(len(request) + len(own_fields)), request, own_fields

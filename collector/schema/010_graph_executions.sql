@@ -63,4 +63,6 @@ ENGINE = MergeTree
 PARTITION BY toYYYYMMDD(received_at)
 ORDER BY (service_instance_id, started_at)
 TTL toDateTime(received_at) + INTERVAL 30 DAY
-SETTINGS non_replicated_deduplication_window = 10000
+SETTINGS non_replicated_deduplication_window = 10000,
+    -- Merge column by column from the first row on: for so many columns it takes a third of the time.
+    vertical_merge_algorithm_min_rows_to_activate = 1, vertical_merge_algorithm_min_columns_to_activate = 1

@@ -31,6 +31,7 @@ log = structlog.get_logger(__name__)
 
 _WORTH_WAITING_BATCHES: Final = 8
 """With more than so many full batches before it, a request is not stored soon."""
+_GATHER_MAX_S: Final = 0.5
 _LOOK_EVERY_S: Final = 1.0
 """How often the spool is asked whether `tachograph spool retry` wants something back."""
 
@@ -48,15 +49,17 @@ class Store(Protocol):
 class DrainLimits(NamedTuple):
     """Bounds of the drain."""
 
-    batch_bytes: int = 16 * 1024 * 1024
+    batch_bytes: int = 32 * 1024 * 1024
     """Requests of one insert, together; one larger request makes a batch of its own."""
-    commit_interval_s: float = 0.1
-    """From the start of an insert to the start of the next, so that few parts are made. A full batch does not wait."""
+    gather_s: float = 0.1
+    """After an insert, how long the next waits for the senders who have just been answered to send again; half as long as
+    the insert took, where that is longer. However small it is, an insert costs as much as storing some 5,000 executions,
+    and its parts are merged later. A full batch does not wait."""
     retry_wait_max_s: float = 5.0
     """Longest pause between two attempts while ClickHouse is away."""
     suspect_after_s: float = 30.0
     """How long ClickHouse may answer a batch with an error before others are tried, to see whether it is the batch."""
-    answer_within_s: float = 3.0
+    answer_within_s: float = 5.0
     """How long a sender waits for ClickHouse's word before its request is judged here, while ClickHouse stores. Judging
     here takes twice the CPU time of storing, and more: under load, senders that wait are served sooner. Exporters wait 10 s."""
 
@@ -134,7 +137,8 @@ class Drain:
             self._rest()
         else:
             self._move(batch)
-            self._pause_until(began + self._limits.commit_interval_s)
+            took_s = time.monotonic() - began
+            self._gather(len(batch.requests), max(self._limits.gather_s, min(took_s / 2, _GATHER_MAX_S)))
 
     def _ended(self) -> bool:
         if not self._stopping.is_set():
@@ -149,13 +153,15 @@ class Drain:
                 lambda: self._stopping.is_set() or self._spool.state().pending_requests, timeout=_LOOK_EVERY_S
             )
 
-    def _pause_until(self, instant: float) -> None:
-        """Let requests gather until then, or until a batch is full."""
+    def _gather(self, answered: int, within_s: float) -> None:
+        """Wait for as many requests as were answered, beside those that wait already; not for long."""
+        expected = self._spool.state().pending_requests + answered
         with self._wake:
-            self._wake.wait_for(
-                lambda: self._stopping.is_set() or self._spool.state().pending_bytes >= self._limits.batch_bytes,
-                timeout=max(0.0, instant - time.monotonic()),
-            )
+            self._wake.wait_for(lambda: self._stopping.is_set() or self._has_gathered(expected), within_s)
+
+    def _has_gathered(self, expected: int) -> bool:
+        state = self._spool.state()
+        return state.pending_requests >= expected or state.pending_bytes >= self._limits.batch_bytes
 
     def _move(self, batch: Batch) -> None:
         """Store one batch, or find what is wrong with it; returns early when stopping."""

@@ -47,7 +47,7 @@ class Sizes(NamedTuple):
     singles: int = 30
     """Requests of one execution, one after another, to see how long an acknowledgement takes when nothing else is on."""
     batch_requests: int = 32
-    """Requests of one insert where the engine is measured alone: 16 MB, as the collector takes at most."""
+    """Requests of one insert where the engine is measured alone: as many as wait at a time."""
     repeats: int = 3
 
 

@@ -26,7 +26,7 @@ from tests.fixtures.databases import SERVER_URL
 from tests.fixtures.faulty_proxy import FaultyProxy, faulty_proxy, with_database
 from tests.fixtures.senders import eventually, senders, sending
 
-LIMITS = WriterLimits(drain=DrainLimits(commit_interval_s=0.02, retry_wait_max_s=0.2, answer_within_s=0.5))
+LIMITS = WriterLimits(drain=DrainLimits(gather_s=0.02, retry_wait_max_s=0.2, answer_within_s=0.5))
 
 
 @pytest.fixture(scope="module")

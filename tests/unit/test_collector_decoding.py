@@ -160,8 +160,9 @@ def test_random_bytes_are_read_or_refused(body: bytes) -> None:
 @given(REQUESTS, st.integers(0, 2**63))
 def test_marking_appends_the_collectors_own_fields(request: ExportTraceServiceRequest, instant: int) -> None:
     raw = request.SerializeToString()
-    size, start = _DecodeVarint32(marked(raw, "b" * 32, instant), 0)
-    row = marked(raw, "b" * 32, instant)[start:]
+    framed = b"".join(marked(raw, "b" * 32, instant))
+    size, start = _DecodeVarint32(framed, 0)
+    row = framed[start:]
     assert len(row) == size
     assert row.startswith(raw)
     read = ExportTraceServiceRequest.FromString(row)

@@ -49,6 +49,27 @@ def test_what_gathers_during_an_insert_is_one_batch(tmp_path: Path) -> None:
     assert [len(batch) for batch in store.batches] == [1, 50]
 
 
+def test_an_insert_waits_for_senders_that_were_just_answered(tmp_path: Path) -> None:
+    store = FakeStore()
+    with writing(store, tmp_path, WriterLimits(drain=QUICK._replace(gather_s=60.0))) as (writer, *_):
+        with first_insert_held_back(store, writer) as first:
+            answers = [writer.accept(request(n), "grpc") for n in range(3)]
+            eventually(lambda: writer.spool.state().pending_requests == 4)
+        assert first().result(10).stored == 1
+        answers.append(writer.accept(request(3), "grpc"))
+        assert [answer.result(10).stored for answer in answers] == [1] * 4
+    assert [len(batch) for batch in store.batches] == [1, 4]
+
+
+def test_a_full_batch_waits_for_nobody(tmp_path: Path) -> None:
+    store = FakeStore()
+    with writing(store, tmp_path, WriterLimits(drain=QUICK._replace(gather_s=60.0, batch_bytes=1))) as (writer, *_):
+        with first_insert_held_back(store, writer):
+            answers = [writer.accept(request(n), "grpc") for n in range(3)]
+            eventually(lambda: writer.spool.state().pending_requests == 4)
+        assert [answer.result(10).stored for answer in answers] == [1] * 3
+
+
 def test_an_acknowledgement_means_on_disk(tmp_path: Path) -> None:
     store = FakeStore()
     store.gate.clear()
@@ -253,7 +274,7 @@ def test_a_store_that_refuses_everything_is_waited_for(tmp_path: Path) -> None:
 
 def test_stop_stores_what_waits_and_takes_nothing_more(tmp_path: Path) -> None:
     store = FakeStore()
-    with writing(store, tmp_path, WriterLimits(drain=QUICK._replace(commit_interval_s=60.0))) as (writer, *_):
+    with writing(store, tmp_path, WriterLimits(drain=QUICK._replace(gather_s=60.0))) as (writer, *_):
         assert writer.accept(request(0), "grpc").result(10).stored == 1
         waiting = [writer.accept(request(n), "grpc") for n in range(1, 4)]
         began = time.monotonic()
