@@ -11,6 +11,7 @@
 -- column engine_recipe [] | Configuration under test.
 -- column scheduler_cost_model [] | Cost model of the scheduler.
 -- column cell_arm [] | Arm of the comparison.
+-- column cell_concurrency [] | Requests in flight, as the benchmark set it.
 -- column started_at [time] | First submission of the cell.
 -- column ended_at [time] | Last observed completion of the cell.
 -- column plain_fraction [fraction] | Share of ordinary decoding wall time spent in plain decode.
@@ -29,7 +30,7 @@
 SELECT
     v.service_instance_id AS service_instance_id,
     v.cell AS cell,
-    host_name, engine_name, engine_package, engine_recipe, scheduler_cost_model, cell_arm,
+    host_name, engine_name, engine_package, engine_recipe, scheduler_cost_model, cell_arm, cell_concurrency,
     started_at, ended_at,
     plain_fraction,
     plain_s,
