@@ -8,7 +8,7 @@ from queries.catalogue import Query, find
 from queries.errors import QueriesError
 from queries.parameters import bound
 
-FILLED_IN: Final = frozenset({"at", "from", "to"})
+FILLED_IN: Final = frozenset({"at", "from", "to", "behind_s"})
 """Parameters that the evaluator sets."""
 NUMBERLESS_UNITS: Final = frozenset({"", "time"})
 

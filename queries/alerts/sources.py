@@ -18,6 +18,8 @@ from queries.runner import Rows, run
 
 ROWS_MAX: Final = 10_000
 """Series of one rule. Queries that take a `limit` are asked for no more."""
+BEHIND: Final = "behind_s"
+"""A parameter for how far the store is behind what the collector has taken, in s."""
 _COLLECTOR_TIMEOUT_S: Final = 5
 
 
@@ -53,7 +55,16 @@ class StoredSource:
     def rows(self, rule: Rule, at: datetime, *, is_now: bool) -> Rows:
         if rule.watches == "collector":
             return [collector_row(self._collector_url, self._clickhouse_url)]
-        return run(rule.query or "", self._clickhouse_url, "rows", **values_of(rule, at, is_now=is_now))
+        values = values_of(rule, at, is_now=is_now)
+        if is_now and BEHIND in names_of(rule):
+            # Where the collector does not answer, nobody can tell whose silence it is.
+            values = {BEHIND: collector_row(self._collector_url, self._clickhouse_url)["oldest_waiting_s"]} | values
+        return run(rule.query or "", self._clickhouse_url, "rows", **values)
+
+
+def names_of(rule: Rule) -> frozenset[str]:
+    """The parameters of a rule's query."""
+    return frozenset(parameter.name for parameter in find(rule.query or "").parameters)
 
 
 def values_of(rule: Rule, at: datetime, *, is_now: bool) -> dict[str, object]:
@@ -61,7 +72,7 @@ def values_of(rule: Rule, at: datetime, *, is_now: bool) -> dict[str, object]:
 
     Of the present, `to` is left open: a host whose clock is ahead is not to vanish for it.
     """
-    names = {parameter.name for parameter in find(rule.query or "").parameters}
+    names = names_of(rule)
     given: dict[str, object] = {
         "at": at,
         "from": at - timedelta(seconds=rule.window),
@@ -79,8 +90,8 @@ def collector_row(collector_url: str, clickhouse_url: str) -> dict[str, Any]:
     """
     url = f"{collector_url.rstrip('/')}/state"
     request = urllib.request.Request(url, headers=_credentials(clickhouse_url))  # noqa: S310 -- a collector's URL
-    context = ssl.create_default_context(cafile=os.environ.get(CA_VARIABLE) or None)
     try:
+        context = ssl.create_default_context(cafile=os.environ.get(CA_VARIABLE) or None)
         with urllib.request.urlopen(request, timeout=_COLLECTOR_TIMEOUT_S, context=context) as answer:  # noqa: S310
             return row_of(json.load(answer))
     except (OSError, ValueError, KeyError, TypeError) as wrong:

@@ -166,6 +166,15 @@ def test_an_engine_that_was_restarted_is_not_silent(fleet: Fleet) -> None:
     assert watch.states(182) == ["resolved"]
 
 
+def test_what_the_collector_still_holds_is_no_silence(fleet: Fleet) -> None:
+    """After an hour without ClickHouse the oldest is stored first; what an engine sent since then waits behind it."""
+    fleet.cell(0, 0)
+    rule = RULES.named("EngineSilent")
+    draining = rule.model_copy(update={"parameters": {"behind_s": 3590}})
+    assert Watch(fleet, "EngineSilent", draining).states(3600, 3625) == ["inactive", "inactive"]
+    assert Watch(fleet, "EngineSilent", rule).states(3600, 3625) == ["pending", "firing"]
+
+
 def test_executions_lost(fleet: Fleet) -> None:
     watch = Watch(fleet, "ExecutionsLost")
     fleet.cell(0, 0)

@@ -67,6 +67,10 @@ def test_a_rule_is_tried_on_stored_data(collector: Addresses) -> None:
     assert "-> firing: node-1 sits in plain decode" in tried.stdout
     before = tachograph(collector, "alerts", "test", "StuckInPlain", "--at", "-1d")
     assert (before.returncode, before.stdout) == (0, "its query has no rows then\n")
+    backlog = tachograph(collector, "alerts", "test", "CollectorBacklog")
+    assert (backlog.returncode, backlog.stdout) == (0, "CollectorBacklog: clear\n"), backlog.stderr
+    silent = tachograph(collector, "alerts", "test", "EngineSilent")
+    assert silent.returncode == 0, silent.stderr
     unknown = tachograph(collector, "alerts", "test", "Stuck")
     assert unknown.returncode == 2
     assert "no rule 'Stuck'; there are" in unknown.stderr

@@ -1,12 +1,13 @@
 -- question: Which engines that were heard of lately are silent, and since when?
 -- uses: arrived_engines
 -- parameter at: DateTime64(9, 'UTC') = now | The instant to judge by, on the collector's clock: what arrived later is not known yet.
+-- parameter behind_s: Float64 = 0 | How long the oldest request that the collector has not stored yet has waited, in s: it may be theirs.
 -- parameter limit: UInt64 = 10000 | At most so many engines, the longest silent first.
 -- column service_instance_id [] | The engine instance.
 -- column host_name [] | Host.
 -- column engine_package [] | Build under test.
 -- column silent_since [time] | Last arrival, by the collector's clock.
--- column silent_s [s] | at - silent_since.
+-- column silent_s [s] | at - silent_since - behind_s, at least 0.
 -- column is_replaced [] | Another instance of the same service on the same host and GPUs began after its last execution: it was restarted.
 -- column executions [executions] | Stored executions of the engine within lookback_s.
 -- table: host_name, service_instance_id, silent_s, silent_since, is_replaced, executions
@@ -16,7 +17,7 @@ SELECT
     host_name,
     engine_package,
     e.last_received_at AS silent_since,
-    (toUnixTimestamp64Milli(toDateTime64({at:DateTime64(9, 'UTC')}, 3, 'UTC')) - toUnixTimestamp64Milli(silent_since)) / 1e3 AS silent_s,
+    greatest((toUnixTimestamp64Milli(toDateTime64({at:DateTime64(9, 'UTC')}, 3, 'UTC')) - toUnixTimestamp64Milli(silent_since)) / 1e3 - {behind_s:Float64}, 0) AS silent_s,
     toBool(host_name != '' AND max(first_started_at) OVER (PARTITION BY host_name, service_name, gpu_ids) > last_ended_at) AS is_replaced,
     executions
 FROM arrived_engines AS e
