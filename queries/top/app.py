@@ -89,7 +89,8 @@ class Top(App[None]):
         Binding("right,l", "cell(1)"),
         Binding("enter", "tell"),
         Binding("s", "sort"),
-        Binding("slash", "look_for_host"),
+        # Before anything else, or keys that follow at once (a paste, a slow line) would miss the box.
+        Binding("slash", "look_for_host", priority=True),
         Binding("escape", "every_host", priority=True),
     ]
 
@@ -177,9 +178,10 @@ class Top(App[None]):
     def action_look_for_host(self) -> None:
         """Ask for a part of a host's name."""
         box = self.query_one(Input)
-        box.display = True
-        box.value = self._view.host
-        box.focus()
+        if not box.display:
+            box.display = True
+            box.value = self._view.host
+            self.set_focus(box)
 
     def action_every_host(self) -> None:
         """Show every host."""
