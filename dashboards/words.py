@@ -63,15 +63,16 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
     """How many engines, how many of them stuck, and the worst.
 
     Args:
-        cells: Rows of the query `cells`; at least one.
+        cells: Rows of the query `cells`, or of `fleet_stretches`; at least one.
         since: The time range in words, such as `in the last 30 minutes`.
     """
     engines = counted(cells.service_instance_id.nunique(), "engine")
-    stuck, inflated = cells[cells.stuck], cells[cells.inflated]
+    stuck, inflated = cells[cells.stuck], cells[cells.inflated] if "inflated" in cells else cells.iloc[:0]
     if stuck.empty:
         told = f"**{engines} {since}, none stuck in plain decode.**"
         return told if inflated.empty else f"{told} Inflated estimates turned decisions in {cells_of(inflated)}."
-    worst = stuck.sort_values(["plain_fraction", "plain_s"], ascending=False).iloc[0]
+    spent = "plain_s" if "plain_s" in stuck else "plain_stuck_s"
+    worst = stuck.sort_values(["plain_fraction", spent], ascending=False).iloc[0]
     link = f"[{escaped(engine_label(worst))}]({cell_address(worst.service_instance_id, worst.cell)})"
     return (
         f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)})."
@@ -80,9 +81,10 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
 
 
 def cells_of(cells: pd.DataFrame) -> str:
-    """`3 cells`, and of how many engines where several have some."""
+    """`3 cells`, and of how many engines where several have some. Stretches count by their stuck cells."""
     engines = cells.service_instance_id.nunique()
-    return counted(len(cells), "cell") + (f" of {engines:,} engines" if engines > 1 else "")
+    number = int(cells.cells_stuck.sum()) if "cells_stuck" in cells else len(cells)
+    return counted(number, "cell") + (f" of {engines:,} engines" if engines > 1 else "")
 
 
 def cell_sentence(cell: Row, stuck: Row | None, inflation: pd.DataFrame) -> str:

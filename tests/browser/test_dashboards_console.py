@@ -59,7 +59,7 @@ def test_a_write_is_refused_and_nothing_is_lost(served: str, context: BrowserCon
     page = written(context, served, "DROP TABLE graph_executions")
     refused = page.get_by_test_id("stAlert")
     expect(refused).to_contain_text("readonly mode", timeout=WAIT_MS)
-    assert "\n" not in refused.inner_text().strip()
+    expect(refused.locator("p")).to_have_count(1)
     assert "Traceback" not in page.content()
     page.get_by_role("textbox", name="Statement").fill(COUNTING)
     page.get_by_role("button", name="Ask").click()

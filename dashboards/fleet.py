@@ -1,0 +1,146 @@
+"""What the Fleet page shows of a fleet, however large: which question to ask, in which order, and on how many pages.
+
+Cells as long as they can be looked at; beyond that, stretches of them (`fleet_stretches`), each named by its worst cell.
+"""
+
+import math
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from dashboards.answers import Answer, answer
+from dashboards.words import counted
+
+CELLS_MAX: Final = 3000
+"""Cells drawn one by one; of more, stretches are drawn."""
+STRETCHES: Final = 48
+"""Stretches of an engine, about so many."""
+STRETCH_LENGTHS_S: Final = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400, 604_800)
+ENGINES_A_PAGE: Final = 40
+COMPACT_ABOVE: Final = 12
+"""Engines; with more, a row has one line, so that a page of them fits on a screen."""
+
+WORST, NAME, SPEED = "what is lost", "name", "tokens/s"
+ORDERS: Final = (WORST, NAME, SPEED)
+BY_NAME: Final = ["host_name", "engine_package", "engine_recipe", "service_instance_id"]
+
+
+class Filters(NamedTuple):
+    """What the viewer chose; '' and 0 are any."""
+
+    time: tuple[tuple[str, str | int], ...]
+    """The parameters of the time range."""
+    named: tuple[tuple[str, str], ...]
+    """Host, package, recipe and arm, as far as they are chosen."""
+    concurrency: int = 0
+
+    @property
+    def parameters(self) -> dict[str, str | int]:
+        """As the catalogue takes them; concurrency is not among them."""
+        return {**dict(self.time), **dict(self.named)}
+
+    def __bool__(self) -> bool:
+        return bool(self.named or self.concurrency)
+
+
+class Fleet(NamedTuple):
+    """The cells of a fleet, or stretches of them."""
+
+    told: Answer
+    stretch_s: int
+    """0 where each row is a cell."""
+
+
+def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
+    """The cells asked for, or stretches where they are too many.
+
+    Args:
+        engines: Rows of the query `engines` in the same time.
+        filters: What to keep.
+    """
+    chosen = matching(engines, filters)
+    if chosen.empty or chosen.cells.sum() <= CELLS_MAX:
+        found = answer("cells", **filters.parameters)
+        return Fleet(replace(found, rows=narrowed(found.rows, filters.concurrency)), 0)
+    stretch_s = stretch_of(chosen.last_seen.max() - chosen.first_seen.min())
+    found = answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
+    return Fleet(found, stretch_s)
+
+
+def matching(engines: pd.DataFrame, filters: Filters) -> pd.DataFrame:
+    """The engines that the filters by name leave."""
+    columns = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe"}
+    left = engines
+    for name, value in filters.named:
+        if name in columns and not left.empty:
+            left = left[left[columns[name]] == value]
+    return left
+
+
+def stretch_of(span: timedelta) -> int:
+    """A round length, so that the span has about `STRETCHES`."""
+    wanted = span.total_seconds() / STRETCHES
+    return next((length for length in STRETCH_LENGTHS_S if length >= wanted), STRETCH_LENGTHS_S[-1])
+
+
+def narrowed(rows: pd.DataFrame, concurrency: int) -> pd.DataFrame:
+    """The rows of one concurrency; 0 is any."""
+    return rows[(rows.cell_concurrency == concurrency).fillna(False)] if concurrency and not rows.empty else rows
+
+
+def ordered(cells: pd.DataFrame, order: str) -> list[str]:
+    """The engines in the order of their rows.
+
+    Args:
+        cells: Rows of `cells` or of `fleet_stretches`.
+        order: One of `ORDERS`. What is lost is the time in plain decode of stuck cells, then what inflated
+            estimates turned.
+    """
+    lost = cells.plain_stuck_s if "plain_stuck_s" in cells else cells.plain_s.where(cells.stuck.astype(bool), 0.0)
+    turned = cells.turned_s if "turned_s" in cells else 0.0
+    rows = cells[BY_NAME].assign(lost=lost, turned=turned, speed=cells.tokens_per_s, started_at=cells.started_at)
+    summed = rows.sort_values("started_at").groupby("service_instance_id", as_index=False).agg(
+        host_name=("host_name", "first"), engine_package=("engine_package", "first"),
+        engine_recipe=("engine_recipe", "first"), lost=("lost", "sum"), turned=("turned", "sum"), speed=("speed", "last"),
+    )  # fmt: skip
+    # Rounded, so that rows do not change places with every execution while one looks.
+    first = {WORST: ["lost", "turned"], SPEED: ["speed"], NAME: []}[order]
+    summed[["lost", "turned", "speed"]] = summed[["lost", "turned", "speed"]].astype("float64").round(-1)
+    ascending = [order == SPEED] * len(first) + [True] * len(BY_NAME)
+    in_order = summed.sort_values([*first, *BY_NAME], ascending=ascending)
+    return [str(instance) for instance in in_order.service_instance_id]
+
+
+def pages_of(engines: list[str]) -> int:
+    """How many pages these engines take."""
+    return max(1, math.ceil(len(engines) / ENGINES_A_PAGE))
+
+
+def on_page(engines: list[str], page: int) -> list[str]:
+    """The engines of one page, counted from 1; a page beyond the last is the last."""
+    at = min(page, pages_of(engines)) - 1
+    return engines[at * ENGINES_A_PAGE : (at + 1) * ENGINES_A_PAGE]
+
+
+def legend_words(stretch_s: int) -> str:
+    """What the marks of the grid mean."""
+    if not stretch_s:
+        return (
+            "Red along a cell's upper edge: stuck in plain decode. Along its lower edge: inflated estimates turned"
+            " decisions. Grey: no speculative graph to choose from, or no decoding. Click a cell to open it."
+        )
+    return (
+        f"Each field is {length_words(stretch_s)} of cells, because there are more than {CELLS_MAX:,}: red along its upper"
+        " edge where one of them is stuck in plain decode. Click it to open its worst cell. A shorter time range or a"
+        " filter shows the cells themselves, and whether their estimates were inflated."
+    )
+
+
+def length_words(seconds: int) -> str:
+    """A round length."""
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            return counted(seconds // size, unit)
+    return counted(seconds, "second")

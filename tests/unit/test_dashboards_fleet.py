@@ -1,0 +1,131 @@
+"""Large fleets: stretches instead of cells, pages instead of scrolling, and the order of rows."""
+
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from dashboards import fleet, words
+from dashboards.answers import Answer
+from dashboards.charts.fleet_grid import COMPACT, fleet_grid, grid_rows
+from dashboards.fleet import Filters
+from tests.unit.test_dashboards_charts import BEGIN, cells
+
+
+def engines(count: int, cells_each: int, hours: float = 24.0) -> pd.DataFrame:
+    """Rows of the query `engines`."""
+    return pd.DataFrame(
+        {
+            "service_instance_id": [f"i-{number}" for number in range(count)],
+            "host_name": [f"node-{number % 10}" for number in range(count)],
+            "engine_package": "pkg", "engine_recipe": "c32", "cells": cells_each,
+            "first_seen": BEGIN, "last_seen": BEGIN + pd.Timedelta(hours=hours),
+        }
+    )  # fmt: skip
+
+
+def stretches(count: int) -> pd.DataFrame:
+    """Rows of the query `fleet_stretches`: every second engine has a stuck one, the last lost most."""
+    rows = [
+        {
+            "service_instance_id": f"i-{number:03}", "cell": "c", "host_name": f"node-{number}", "engine_package": "pkg",
+            "engine_recipe": "c32", "cell_arm": "", "started_at": BEGIN, "ended_at": BEGIN + pd.Timedelta("30min"),
+            "cells": 60, "cells_stuck": 2 * (number % 2), "stuck": number % 2 == 1, "has_speculative": True,
+            "plain_fraction": 0.5, "plain_stuck_s": 100.0 * number * (number % 2), "executions": 90_000,
+            "tokens_per_s": 1000.0 + 10 * number,
+        }
+        for number in range(count)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """What was asked of the catalogue; every answer has rows of two concurrencies."""
+    questions: list[tuple[str, dict[str, Any]]] = []
+
+    def answering(question: str, **values: Any) -> Answer:
+        questions.append((question, values))
+        return Answer(cells({}, {"cell_concurrency": 64}, {"cell_concurrency": None}))
+
+    monkeypatch.setattr(fleet, "answer", answering)
+    return questions
+
+
+class TestWhatIsAsked:
+    def test_few_cells_are_asked_for_one_by_one(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
+        found = fleet.fleet(engines(20, 100), Filters((("from_", "-1h"),), (("arm", "a"),)))
+        assert asked == [("cells", {"from_": "-1h", "arm": "a"})]
+        assert found.stretch_s == 0
+        assert len(found.told.rows) == 3
+
+    def test_a_day_of_a_fleet_is_asked_for_in_stretches(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
+        found = fleet.fleet(engines(200, 2880), Filters((("from_", "-24h"),), (), 64))
+        assert asked == [("fleet_stretches", {"from_": "-24h", "stretch_s": 1800, "concurrency": 64})]
+        assert found.stretch_s == 1800
+
+    def test_one_host_of_the_fleet_is_asked_for_by_cells(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
+        fleet.fleet(engines(20, 2880, 0.5).assign(cells=600), Filters((), (("host", "node-3"),)))
+        assert [question for question, _ in asked] == ["cells"]
+
+    @pytest.mark.usefixtures("asked")
+    def test_by_concurrency(self) -> None:
+        assert list(fleet.fleet(engines(1, 1), Filters((), (), 64)).told.rows.cell_concurrency) == [64]
+
+    def test_no_engine_is_no_fault(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
+        fleet.fleet(pd.DataFrame(), Filters((), (("host", "x"),)))
+        assert len(asked) == 1
+
+    @pytest.mark.parametrize(("hours", "length_s"), [(0.5, 60), (24, 1800), (168, 14_400), (24 * 5000, 604_800)])
+    def test_stretches_are_of_round_lengths(self, hours: float, length_s: int) -> None:
+        assert fleet.stretch_of(timedelta(hours=hours)) == length_s
+
+
+class TestOrder:
+    def test_what_is_lost_comes_first(self) -> None:
+        assert fleet.ordered(stretches(6), fleet.WORST) == ["i-005", "i-003", "i-001", "i-000", "i-002", "i-004"]
+        assert fleet.ordered(stretches(3), fleet.NAME) == ["i-000", "i-001", "i-002"]
+        assert fleet.ordered(stretches(3), fleet.SPEED) == ["i-000", "i-001", "i-002"]
+
+    def test_of_cells_stuck_before_inflated(self) -> None:
+        rows = cells(
+            {"service_instance_id": "fine", "plain_s": 99.0},
+            {"service_instance_id": "inflated", "inflated": True, "turned_s": 60.0},
+            {"service_instance_id": "stuck", "stuck": True, "plain_s": 20.0},
+        )
+        assert fleet.ordered(rows, fleet.WORST) == ["stuck", "inflated", "fine"]
+
+    def test_rows_stand_in_that_order(self) -> None:
+        drawn = grid_rows(stretches(4), ["i-003", "i-000"])
+        assert list(drawn.service_instance_id) == ["i-003", "i-000"]
+
+
+class TestPages:
+    def test_two_hundred_engines_take_five_screens(self) -> None:
+        names = [f"{number}" for number in range(200)]
+        assert fleet.pages_of(names) == 5
+        assert [one for page in range(1, 6) for one in fleet.on_page(names, page)] == names
+        assert fleet.on_page(names, 9) == fleet.on_page(names, 5)
+        assert fleet.ENGINES_A_PAGE * COMPACT.height_px <= 800
+
+    def test_a_page_has_one(self) -> None:
+        assert fleet.pages_of([]) == 1
+
+    def test_the_chart_of_a_page(self) -> None:
+        rows = stretches(50)
+        spec = fleet_grid(rows, fleet.on_page(fleet.ordered(rows, fleet.WORST), 1), COMPACT).to_dict()
+        (data,) = spec["datasets"].values()
+        assert len({row["row"] for row in data}) == 40
+        assert spec["height"] == {"step": COMPACT.height_px}
+
+
+def test_the_sentence_counts_stuck_cells_and_not_stretches() -> None:
+    told = words.fleet_sentence(stretches(4), "in the last 24 hours")
+    assert "4 engines in the last 24 hours, 2 stuck in plain decode** (4 cells of 2 engines)" in told
+
+
+def test_what_the_marks_mean() -> None:
+    assert "inflated" in fleet.legend_words(0)
+    assert "Each field is 30 minutes of cells" in fleet.legend_words(1800)
+    assert "1 hour" in fleet.legend_words(3600)
