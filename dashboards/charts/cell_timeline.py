@@ -3,13 +3,14 @@
 Panels share the time axis; brushing the overview zooms all of them, an empty brush shows everything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import pandas as pd
 
-from dashboards.charts import estimates, gpu_lanes, idle_gaps, margins, palette, queue_depth, throughput, times
+from dashboards.charts import estimates, gpu_lanes, idle_gaps, margins, notes, palette, queue_depth, throughput, times
 from dashboards.words import utc_text
+from queries.annotations.marks import Mark
 from queries.findings.findings import Poison
 
 OVERVIEW_HEIGHT_PX = 26
@@ -17,7 +18,10 @@ BRUSH = "zoom"
 
 
 def cell_timeline(
-    executions: pd.DataFrame, candidates: pd.DataFrame, poisons: Sequence[Poison] = ()
+    executions: pd.DataFrame,
+    candidates: pd.DataFrame,
+    poisons: Sequence[Poison] = (),
+    marks: Iterable[Mark] = (),
 ) -> alt.VConcatChart:
     """Everything of a cell that has a time. Clicking an execution of the GPU's lanes selects it (`gpu_lanes.SELECTION`).
 
@@ -25,6 +29,7 @@ def cell_timeline(
         executions: Rows of the query `executions`.
         candidates: Rows of the query `candidates`; empty where the engine records none.
         poisons: Executions that inflated an estimate to harm, marked where their graph's estimate is drawn.
+        marks: What people noted; those within the cell are drawn.
     """
     drawn = drawn_executions(executions)
     colours = palette.graph_colours(executions)
@@ -40,6 +45,9 @@ def cell_timeline(
     if not candidates.empty:
         panels.append(margins.margins(candidates, colours, zoomed))
         panels += estimates.estimates(drawn, candidates, poisons, colours, zoomed)
+    noted = notes.note_rows(marks, drawn.submitted_ms.min(), drawn.gpu_end_ms.max())
+    if not noted.empty:
+        panels.insert(1, notes.notes_panel(noted, zoomed))
     return stacked(panels)
 
 

@@ -85,9 +85,10 @@ def timeline(executions: pd.DataFrame, candidates: pd.DataFrame, told: Outcome[S
     if len(executions) < total:
         st.caption(f"Drawn are the first {len(executions):,} of {counted(total, 'execution')}.")
     poisons = () if told.value is None else poisons_of(told.value.diagnosis)
+    marks = () if told.value is None else told.value.noted.marks
     with st.container(horizontal=True):
         st.altair_chart(
-            cell_timeline(executions, candidates, poisons),
+            cell_timeline(executions, candidates, poisons, marks),
             key="cell_timeline",
             width="stretch",
             on_select=choose_clicked,

@@ -1,0 +1,59 @@
+"""What people noted about the engines that a page shows."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from dashboards.answers import Answer, answer
+from dashboards.charts.notes import SIGN
+from dashboards.notices import viewer_zone
+from dashboards.ranges import TimeRange
+from dashboards.rows import rows_of
+from dashboards.words import escaped
+from queries.annotations.marks import Mark, mark_of
+
+MARKS_MAX = 200
+EVER = "1970-01-01"
+TOLD_MAX = 3
+ENGINE = ["host_name", "service_instance_id", "engine_package"]
+
+
+class Noted(NamedTuple):
+    """The marks of a stretch of time."""
+
+    marks: tuple[Mark, ...]
+    """The latest first."""
+    told: Answer
+
+
+def noted_about(cells: pd.DataFrame, time_range: TimeRange) -> Noted:
+    """The marks that concern any engine of these cells.
+
+    Args:
+        cells: Rows that name their engines.
+        time_range: Up to now.
+    """
+    told = answer("annotations", from_=time_range.since or EVER, limit=MARKS_MAX)
+    engines = list(cells[ENGINE].drop_duplicates().itertuples(index=False, name=None))
+    marks = [mark_of(row._asdict()) for row in rows_of(told.rows)]
+    return Noted(tuple(mark for mark in marks if any(mark.concerns(*engine) for engine in engines)), told)
+
+
+def say_noted(noted: Noted) -> None:
+    """The latest marks in words, for those who do not hover; and what is wrong, where they cannot be read."""
+    if noted.told.problem:
+        st.caption(f"What was noted could not be read: {escaped(noted.told.problem)}")
+    if noted.marks:
+        st.caption(f"{SIGN} " + " · ".join(marks_in_words(noted.marks[:TOLD_MAX])))
+
+
+def marks_in_words(marks: Iterable[Mark]) -> list[str]:
+    """Each mark with its time in the viewer's zone."""
+    zone = viewer_zone()
+    return [
+        f"{mark.at.astimezone(zone):%Y-%m-%d %H:%M} {escaped(mark.text)}"
+        + (f" ({escaped(mark.about)})" if mark.about else "")
+        for mark in marks
+    ]
