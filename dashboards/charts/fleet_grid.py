@@ -1,7 +1,7 @@
 """The fleet at a glance: one row an engine, time to the right, each cell coloured by its plain fraction."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import altair as alt
 import pandas as pd
@@ -13,23 +13,51 @@ from queries.annotations.marks import Mark
 
 SELECTION = "cell"
 """Name of the selection that a click on a cell makes; its fields are `service_instance_id` and `cell`."""
-ROW_PX = 44
+NARROW_PX = 520
+"""In a grid narrower than this (a telephone's), a row's name is cut to what tells engines apart, in px."""
+NARROW_LETTERS = 14
 NARROWEST_PX = 2
 """A cell is drawn at least so wide, or those of an old import would vanish from the chart of all time, in px."""
 SHORT_WORD_PX, LONG_WORD_PX = 14, 66
 """A cell at least this wide bears a letter, or the whole word, in px."""
 TYPICAL_WIDTH_PX = 1000
 """Width of the grid on an ordinary screen, in px; only decides how much text a cell can bear."""
+LOST = [alt.Tooltip("executions_lost:Q", title="executions lost", format=",")]
+OF_STRETCH = [
+    alt.Tooltip("cells:Q", format=","),
+    alt.Tooltip("cells_stuck:Q", title="cells stuck", format=","),
+    alt.Tooltip("cell:N", title="its worst cell"),
+]
 SEPARATOR = "\u2063"
 """Between the parts of a row's name. Invisible, so no label of an engine contains it."""
 
 
-def fleet_grid(cells: pd.DataFrame, marks: Iterable[Mark] = ()) -> alt.LayerChart:
-    """The grid, from rows of the query `cells`. Clicking a cell selects it (`SELECTION`)."""
-    rows = grid_rows(cells)
-    chart = alt.Chart(rows).encode(tooltip=tooltip())
+class RowSize(NamedTuple):
+    """How high a row is."""
+
+    height_px: int
+    lines: int
+    """Of its name."""
+
+
+ROOMY, COMPACT = RowSize(44, 2), RowSize(18, 1)
+
+
+def fleet_grid(
+    cells: pd.DataFrame, engines: Sequence[str] | None = None, size: RowSize = ROOMY, marks: Iterable[Mark] = ()
+) -> alt.LayerChart:
+    """The grid. Clicking a cell selects it (`SELECTION`).
+
+    Args:
+        cells: Rows of the query `cells`, or of `fleet_stretches`.
+        engines: The instances, in the order of their rows; without it, by name.
+        size: How high a row is.
+        marks: What people noted.
+    """
+    rows = grid_rows(cells, engines)
+    chart = alt.Chart(rows).encode(tooltip=tooltip("executions_lost" in cells))
     base = chart.encode(x=time_channel("start_ms"), x2="end_ms")
-    left = alt.Y("row:N", title=None, sort=None, axis=left_axis(), scale=alt.Scale(paddingInner=0.12))
+    left = alt.Y("row:N", title=None, sort=None, axis=left_axis(size), scale=alt.Scale(paddingInner=0.12))
     right = alt.Y("row:N", title=None, sort=None, axis=right_axis(), scale=alt.Scale(paddingInner=0.12))
     chosen = alt.selection_point(name=SELECTION, fields=["service_instance_id", "cell"], toggle=False)
     drawn: alt.LayerChart = (
@@ -37,13 +65,13 @@ def fleet_grid(cells: pd.DataFrame, marks: Iterable[Mark] = ()) -> alt.LayerChar
             base.mark_rect(cursor="pointer", stroke="transparent")
             .encode(y=left, color=fraction_colour())
             .add_params(chosen),
-            strip(base, right, "stuck", -1),
-            strip(base, right, "inflated", 1),
-            words(chart, right),
+            strip(base, right, "stuck", -1, size),
+            strip(base, right, "inflated", 1, size),
+            words(chart, right, size),
             *notes.note_layers(notes.note_rows(marks, rows.start_ms.min(), rows.end_ms.max()), time_channel),
         )
         .resolve_axis(y="independent")
-        .properties(height=alt.Step(ROW_PX), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
+        .properties(height=alt.Step(size.height_px), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
         .configure_view(stroke=None)
     )
     return drawn
@@ -54,9 +82,9 @@ def time_channel(column: str) -> alt.X:
     return alt.X(f"{column}:T", title=None, axis=times.axis(orient="top"), scale=alt.Scale(nice=False))
 
 
-def grid_rows(cells: pd.DataFrame) -> pd.DataFrame:
+def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.DataFrame:
     """What the grid draws: one row a cell, in a steady order of engines, so that nothing jumps while it refreshes."""
-    rows = cells.sort_values(["host_name", "engine_package", "engine_recipe", "service_instance_id", "started_at"])
+    rows = in_order(cells, engines)
     newest = rows.groupby("service_instance_id").tokens_per_s.last()
     drawn = pd.DataFrame(
         {
@@ -70,11 +98,13 @@ def grid_rows(cells: pd.DataFrame) -> pd.DataFrame:
             "plain_fraction": rows.plain_fraction.astype("float64"),
             "tokens_per_s": rows.tokens_per_s.astype("float64"),
             "executions": rows.executions,
-            "executions_lost": rows.executions_lost,
+            "executions_lost": rows.executions_lost if "executions_lost" in rows else None,
+            "cells": rows.cells if "cells" in rows else 1,
+            "cells_stuck": rows.cells_stuck if "cells_stuck" in rows else rows.stuck.astype("int64"),
             "arm": rows.cell_arm,
             "judged": rows.has_speculative.astype(bool) & rows.plain_fraction.notna(),
             "stuck": rows.stuck.astype(bool),
-            "inflated": rows.inflated.astype(bool),
+            "inflated": rows.inflated.astype(bool) if "inflated" in rows else False,
         }
     )
     span = max(drawn.end_ms.max() - drawn.start_ms.min(), 1.0)
@@ -86,12 +116,21 @@ def grid_rows(cells: pd.DataFrame) -> pd.DataFrame:
     return drawn
 
 
+def in_order(cells: pd.DataFrame, engines: Sequence[str] | None) -> pd.DataFrame:
+    """The rows by engine, in the order asked for or by name, and by time."""
+    if engines is None:
+        return cells.sort_values(["host_name", "engine_package", "engine_recipe", "service_instance_id", "started_at"])
+    place = {instance: at for at, instance in enumerate(engines)}
+    kept = cells[cells.service_instance_id.isin(place)]
+    return kept.assign(place=kept.service_instance_id.map(place)).sort_values(["place", "started_at"])
+
+
 def row_name(row: Row, tokens_per_s: float) -> str:
-    """An engine's row: two lines to its left, the throughput of its newest cell to its right, and what makes it unique."""
-    first = f"{row.host_name or 'no host'} / {short_instance(row.service_instance_id)}"
-    second = " · ".join(part for part in (row.engine_package, row.engine_recipe) if part)
+    """An engine's row: host, instance, package and recipe, the throughput of its newest cell, and what makes it unique."""
+    recipe = " · ".join(part for part in (row.engine_package, row.engine_recipe) if part)
     throughput = "" if pd.isna(tokens_per_s) else f"{tokens_per_s:,.0f}"
-    return SEPARATOR.join([first, second, throughput, row.service_instance_id])
+    instance = row.service_instance_id
+    return SEPARATOR.join([row.host_name or "no host", short_instance(instance), recipe, throughput, instance])
 
 
 def verdict(row: Row) -> str:
@@ -128,23 +167,24 @@ def fraction_colour() -> Any:
     )
 
 
-def strip(base: alt.Chart, y: alt.Y, flag: str, side: int) -> alt.Chart:
+def strip(base: alt.Chart, y: alt.Y, flag: str, side: int, size: RowSize) -> alt.Chart:
     """A bar along the upper (-1) or lower (1) edge of flagged cells, seen however narrow they are."""
-    offset = side * (ROW_PX * 0.44 - 2)
+    thick = 4 if size.lines > 1 else 3
+    offset = side * (size.height_px * 0.44 - thick / 2)
     drawn: alt.Chart = (
         base.transform_filter(f"datum.{flag}")
-        .mark_rect(height=4, yOffset=offset, color=palette.FLAG, opacity=1)
+        .mark_rect(height=thick, yOffset=offset, color=palette.FLAG, opacity=1)
         .encode(y=y)
     )
     return drawn
 
 
-def words(chart: alt.Chart, y: alt.Y) -> alt.Chart:
+def words(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
     """The flags as text in the middle of their cells."""
     drawn: alt.Chart = (
         chart.transform_filter("datum.mark != ''")
         .transform_calculate(middle_ms="(datum.start_ms + datum.end_ms) / 2")
-        .mark_text(fontWeight="bold", fontSize=12, baseline="middle", align="center")
+        .mark_text(fontWeight="bold", fontSize=12 if size.lines > 1 else 9, baseline="middle", align="center")
         .encode(x=time_channel("middle_ms"), y=y, text="mark:N", color=text_colour())
     )
     return drawn
@@ -156,10 +196,16 @@ def text_colour() -> Any:
     return alt.condition(pale, alt.value("#1c1c1c"), alt.value("#ffffff"))
 
 
-def left_axis() -> alt.Axis:
-    """Host and instance above package and recipe."""
-    lines = f"slice(split(datum.value, '{SEPARATOR}'), 0, 2)"
-    return alt.Axis(labelExpr=lines, labelLimit=260, labelLineHeight=14, ticks=False, domain=False, grid=False)
+def left_axis(size: RowSize) -> alt.Axis:
+    """Host and instance, above package and recipe where a row has two lines; cut short on a telephone."""
+    parts = f"split(datum.value, '{SEPARATOR}')"
+    host = f"truncate({parts}[0], {NARROW_LETTERS}, 'center')"
+    if size.lines > 1:
+        wide, narrow = f"[{parts}[0] + ' / ' + {parts}[1], {parts}[2]]", f"[{host}, {parts}[1]]"
+    else:
+        wide, narrow = f"{parts}[0] + ' / ' + {parts}[1]", host
+    text = f"containerSize()[0] < {NARROW_PX} ? {narrow} : {wide}"
+    return alt.Axis(labelExpr=text, labelLimit=260, labelLineHeight=14, ticks=False, domain=False, grid=False)
 
 
 def right_axis() -> alt.Axis:
@@ -172,7 +218,7 @@ def right_axis() -> alt.Axis:
         titleFontSize=11,
         titleX=58,
         titleY=-14,
-        labelExpr=f"split(datum.value, '{SEPARATOR}')[2]",
+        labelExpr=f"split(datum.value, '{SEPARATOR}')[3]",
         labelAlign="right",
         labelPadding=54,
         ticks=False,
@@ -181,8 +227,8 @@ def right_axis() -> alt.Axis:
     )
 
 
-def tooltip() -> list[alt.Tooltip]:
-    """What hovering over a cell tells."""
+def tooltip(has_losses: bool) -> list[alt.Tooltip]:
+    """What hovering over a cell tells, or over a stretch of cells, whose losses are not counted."""
     return [
         alt.Tooltip("engine:N"),
         alt.Tooltip("service_instance_id:N", title="instance"),
@@ -192,6 +238,6 @@ def tooltip() -> list[alt.Tooltip]:
         alt.Tooltip("plain_fraction:Q", title="plain fraction", format=".1%"),
         alt.Tooltip("tokens_per_s:Q", title="tokens/s", format=",.0f"),
         alt.Tooltip("executions:Q", format=","),
-        alt.Tooltip("executions_lost:Q", title="executions lost", format=","),
+        *(LOST if has_losses else OF_STRETCH),
         *times.tooltip("start_ms", "started_utc", "started"),
     ]

@@ -6,22 +6,31 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.answers import REFRESH_S, Answer, answer
-from dashboards.charts.fleet_grid import SELECTION, fleet_grid
+from dashboards.charts.fleet_grid import COMPACT, ROOMY, SELECTION, fleet_grid
+from dashboards.fleet import (
+    COMPACT_ABOVE,
+    ORDERS,
+    Filters,
+    Fleet,
+    fleet,
+    legend_words,
+    narrowed,
+    on_page,
+    ordered,
+    pages_of,
+)
 from dashboards.links import CELL_PAGE, cell_parameters
 from dashboards.noted import Noted, noted_about, say_noted
 from dashboards.notices import say_freshness, say_problem, viewer_zone
-from dashboards.ranges import ALL_TIME, DEFAULT_RANGE, RANGES, TimeRange
+from dashboards.ranges import ALL_TIME, DEFAULT_RANGE, RANGES, TimeRange, since
 from dashboards.tables import STUCK_ROWS_MAX, stuck_table
 from dashboards.words import fleet_sentence
 
 # A filter's name in the URL and in the catalogue, and the column of `engines` that has its choices.
 # (A comment: Streamlit would show a string that stands by itself in a page.)
 FILTERS = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe", "arm": "arms"}
-
-
-def since(time_range: TimeRange) -> dict[str, str | int]:
-    """The parameters of a question about a time range."""
-    return {"from_": time_range.since} if time_range.since else {"last_s": 0}
+FILTER_PX = 168
+STUCK_NARROWED_MAX = 1000
 
 
 def offered(engines: pd.DataFrame) -> dict[str, list[str]]:
@@ -37,31 +46,56 @@ def offered(engines: pd.DataFrame) -> dict[str, list[str]]:
 def choose_range() -> TimeRange:
     """The time range, bound to the URL."""
     index = list(RANGES).index(DEFAULT_RANGE)
-    name = st.selectbox("Time range, up to now", list(RANGES), index=index, key="range", bind="query-params")
+    name = st.selectbox(
+        "Time range, up to now", list(RANGES), index=index, key="range", bind="query-params", width=FILTER_PX
+    )
     return RANGES[name or DEFAULT_RANGE]
 
 
 def choose(name: str, options: list[str]) -> str:
     """One filter, bound to the URL; '' is any."""
+    label, nothing_chosen = name.capitalize(), f"any {name}"
     chosen = st.selectbox(
-        name.capitalize(), options, index=None, placeholder=f"any {name}", key=name, bind="query-params"
+        label, options, index=None, placeholder=nothing_chosen, key=name, bind="query-params", width=FILTER_PX
     )
     return chosen or ""
 
 
-def grid(cells: pd.DataFrame, noted: Noted) -> None:
-    """The grid of cells; a click opens the cell's page."""
+def choose_concurrency() -> int:
+    """The concurrency, bound to the URL; 0 is any."""
+    chosen = st.number_input(
+        "Concurrency",
+        min_value=1,
+        value=None,
+        step=1,
+        placeholder="any",
+        key="concurrency",
+        bind="query-params",
+        width=FILTER_PX,
+    )
+    return int(chosen or 0)
+
+
+def choose_order() -> str:
+    """In which order the engines stand, bound to the URL."""
+    return st.selectbox("Sorted by", ORDERS, key="sort", bind="query-params", width=FILTER_PX)
+
+
+def grid(found: Fleet, order: str, noted: Noted) -> None:
+    """The grid of cells, a page of engines at a time; a click opens the cell's page."""
+    cells = found.told.rows
+    engines = ordered(cells, order)
+    pages = pages_of(engines)
+    page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
+    shown = on_page(engines, page)
     event = st.altair_chart(
-        fleet_grid(cells, noted.marks),
+        fleet_grid(cells, shown, ROOMY if len(shown) <= COMPACT_ABOVE else COMPACT, noted.marks),
         key="fleet_grid",
         on_select="rerun",
         alt="Grid of cells by engine and time, coloured by the share of decoding time in plain decode",
     )
     say_noted(noted)
-    st.caption(
-        "Red along a cell's upper edge: stuck in plain decode. Along its lower edge: inflated estimates turned decisions."
-        " Grey: no speculative graph to choose from, or no decoding. Click a cell to open it."
-    )
+    st.caption(legend_words(found.stretch_s))
     for cell in event.selection.get(SELECTION, []):
         st.switch_page(CELL_PAGE, query_params=cell_parameters(cell["service_instance_id"], cell["cell"]))
 
@@ -71,7 +105,7 @@ def show_all_time() -> None:
     st.session_state["range"] = ALL_TIME
 
 
-def nothing(time_range: TimeRange, wanted: dict[str, str]) -> None:
+def nothing(time_range: TimeRange, wanted: Filters) -> None:
     """What to do where there is no cell to show."""
     which = " that match these filters" if wanted else ""
     st.info(f"No graph executions {time_range.words}{which}.", icon=":material/inbox:")
@@ -100,40 +134,48 @@ def newest(cells: pd.DataFrame) -> datetime:
     return cells.ended_at.max()  # type: ignore[no-any-return]
 
 
-def overview(cells: Answer, time_range: TimeRange, wanted: dict[str, str]) -> Answer:
+def stuck_asked(filters: Filters) -> Answer:
+    """The stuck cells. Of one concurrency, all are asked for and most left out."""
+    limit = STUCK_NARROWED_MAX if filters.concurrency else STUCK_ROWS_MAX
+    return answer("stuck_plain", limit=limit, **filters.parameters)
+
+
+def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) -> Answer:
     """The sentence, the grid and the table."""
-    st.markdown(fleet_sentence(cells.rows, time_range.words))
-    grid(cells.rows, noted_about(cells.rows, time_range))
-    say_freshness(cells, newest(cells.rows))
-    stuck = answer("stuck_plain", limit=STUCK_ROWS_MAX, **since(time_range), **wanted)
-    stuck_cells(stuck.rows)
+    st.markdown(fleet_sentence(found.told.rows, time_range.words))
+    grid(found, order, noted_about(found.told.rows, time_range))
+    say_freshness(found.told, newest(found.told.rows))
+    stuck = stuck_asked(filters)
+    stuck_cells(narrowed(stuck.rows, filters.concurrency).head(STUCK_ROWS_MAX))
     return stuck
 
 
 @st.fragment(run_every=REFRESH_S)
-def live(time_range: TimeRange, wanted: dict[str, str], options: dict[str, list[str]]) -> None:
+def live(time_range: TimeRange, filters: Filters, order: str, options: dict[str, list[str]]) -> None:
     """Everything that changes while one looks."""
     engines = answer("engines", **since(time_range))
     if offered(engines.rows) != options:
         st.rerun()
-    cells = answer("cells", **since(time_range), **wanted)
+    found = fleet(engines.rows, filters)
     problems = st.container()
-    shown = [engines, cells]
-    if not cells.rows.empty:
-        shown.append(overview(cells, time_range, wanted))
-    elif cells.known:
-        nothing(time_range, wanted)
+    shown = [engines, found.told]
+    if not found.told.rows.empty:
+        shown.append(overview(found, time_range, filters, order))
+    elif found.told.known:
+        nothing(time_range, filters)
     with problems:
         say_problem(shown)
 
 
 st.title("Which engines are stuck in plain decode?", anchor=False)
-bar = st.columns(1 + len(FILTERS))
-with bar[0]:
+with st.container(horizontal=True):
     chosen_range = choose_range()
-choices = offered(answer("engines", **since(chosen_range)).rows)
-chosen = {}
-for column, filter_name in zip(bar[1:], FILTERS, strict=True):
-    with column:
-        chosen[filter_name] = choose(filter_name, choices[filter_name])
-live(chosen_range, {name: value for name, value in chosen.items() if value}, choices)
+    choices = offered(answer("engines", **since(chosen_range)).rows)
+    chosen_names = {name: choose(name, choices[name]) for name in FILTERS}
+    chosen_filters = Filters(
+        tuple(since(chosen_range).items()),
+        tuple((name, value) for name, value in chosen_names.items() if value),
+        choose_concurrency(),
+    )
+    chosen_order = choose_order()
+live(chosen_range, chosen_filters, chosen_order, choices)
