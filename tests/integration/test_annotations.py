@@ -4,12 +4,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from clickhouse_connect.driver.client import Client
 
+from dashboards.links import FLEET_PAGE
 from queries.annotations.marks import Mark
 from queries.postmortem.markdown import markdown_of
 from queries.postmortem.told import told
 from tests.fixtures.asking import ask, moment, picked
+from tests.fixtures.pages import page_opened, said
 from tests.fixtures.query_rows import START_NS, insert, round_of
 from tests.fixtures.running import running_collector, tachograph
 
@@ -102,3 +105,15 @@ def test_a_wrong_call_is_one_line(tmp_path: Path, arguments: list[str]) -> None:
 
     wrong = tachograph(free_addresses(tmp_path), "annotate", *arguments)
     assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
+
+
+def test_the_fleet_page_shows_what_was_noted(
+    clickhouse: Client, clickhouse_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert(clickhouse, [round_of(n, 28 * n, "P128", 28) for n in range(100)])
+    noted(clickhouse, 1, "deployed *188*", host_name="node-1")
+    noted(clickhouse, 1, "of another", host_name="node-2")
+    told_on_page = said(page_opened(FLEET_PAGE, clickhouse_url, monkeypatch, range="all"))
+    assert "▼ 2026-11-01 00:00 deployed *188* (node-1)" in told_on_page
+    assert "of another" not in told_on_page
+    st.cache_data.clear()
