@@ -33,11 +33,11 @@ def arm_cells(comparison: Comparison) -> alt.LayerChart:
     across = base.encode(yOffset=alt.YOffset("arm:N", sort=arms))
     chosen = alt.selection_point(name=SELECTION, fields=["service_instance_id", "cell"], toggle=False)
     dots = across.mark_point(size=72, strokeWidth=1.6, opacity=0.85, cursor="pointer").encode(
-        color=alt.Color("arm:N", title="arm", scale=arm_scale(arms), legend=legend()),
+        color=alt.Color("arm:N", title=None, scale=arm_scale(arms), legend=legend()),
         fillOpacity=alt.FillOpacity("arm:N", scale=alt.Scale(domain=arms, range=[0, 0.7]), legend=None),
         fill=alt.Fill("arm:N", scale=arm_scale(arms), legend=None),
         shape=alt.Shape(
-            "state:N", title="cell", scale=alt.Scale(domain=STATES, range=["circle", "cross"]), legend=legend()
+            "state:N", title=None, scale=alt.Scale(domain=STATES, range=["circle", "cross"]), legend=legend()
         ),
         tooltip=tooltip(comparison.metric),
     )
@@ -73,8 +73,8 @@ def arm_scale(arms: list[str]) -> alt.Scale:
 
 
 def legend() -> alt.Legend:
-    """Above the chart."""
-    return alt.Legend(orient="top", direction="horizontal", titleOrient="left", labelLimit=0)
+    """Above the chart, in a column, so that two of them stand side by side on a telephone."""
+    return alt.Legend(orient="top", columns=1, labelLimit=0)
 
 
 def tooltip(metric: Metric) -> list[alt.Tooltip]:

@@ -17,7 +17,7 @@ def choices(executions: pd.DataFrame) -> alt.LayerChart:
         y=alt.Y("choice:N", sort=None, title=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False)),
         x=alt.X(
             "share:Q",
-            title="share of wall time",
+            title="share of wall time (executions)",
             scale=alt.Scale(domain=[0, 1.3]),
             axis=alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1]),
         ),
@@ -47,7 +47,7 @@ def shares(executions: pd.DataFrame) -> pd.DataFrame:
     rows["share"] = rows.wall_ns / max(rows.wall_ns.sum(), 1)
     rows["wall_s"] = rows.wall_ns / 1e9
     rows["choice"] = [named(row.graph, row.purpose) for row in rows_of(rows)]
-    rows["words"] = [f"{row.share:.1%}, {row.executions:,} executions" for row in rows_of(rows)]
+    rows["words"] = [f"{row.share:.1%} ({row.executions:,})" for row in rows_of(rows)]
     return rows.drop(columns="wall_ns")
 
 

@@ -43,15 +43,17 @@ def decisions(candidates: pd.DataFrame) -> pd.DataFrame:
     rated = candidates[(candidates.graph_purpose == "ordinary") & candidates.expected_tokens_per_s.notna()]
     chosen = rated[rated.chosen.astype(bool)].drop_duplicates("graph_sequence").set_index("graph_sequence")
     others = rated[~rated.chosen.astype(bool)].sort_values("expected_tokens_per_s")
-    next_best = others.groupby("graph_sequence").last()
-    both = chosen.join(next_best[["graph", "expected_tokens_per_s"]], rsuffix="_next", how="inner")
-    both = both[both.expected_tokens_per_s_next > 0]
+    next_best = others.groupby("graph_sequence")[["graph", "expected_tokens_per_s"]].last()
+    both = chosen.join(
+        next_best.rename(columns={"graph": "next_best", "expected_tokens_per_s": "next_rate"}), how="inner"
+    )
+    both = both[both.next_rate > 0]
     return pd.DataFrame(
         {
             "sequence": both.index,
             "graph": both.graph,
-            "next_best": both.graph_next,
-            "margin_percent": 100 * (both.expected_tokens_per_s / both.expected_tokens_per_s_next - 1),
+            "next_best": both.next_best,
+            "margin_percent": 100 * (both.expected_tokens_per_s / both.next_rate - 1),
             "at_ms": times.epoch_ms(both.started_at),
             "at_utc": times.utc(both.started_at),
         }

@@ -129,6 +129,13 @@ def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
     return [answered]
 
 
+@st.fragment
+def looked_at(cell: Row, executions: pd.DataFrame, candidates: pd.DataFrame, told: Outcome[Story]) -> None:
+    """The timeline and the execution chosen in it: a click draws these anew, not the whole page."""
+    timeline(executions, candidates, told, int(cell.executions))
+    say_problem(one_execution(cell, executions))
+
+
 def shares(executions: pd.DataFrame) -> None:
     """Who was chosen, and how often."""
     st.subheader("Who was chosen", anchor=False)
@@ -152,8 +159,7 @@ def draw(cells: Answer) -> list[Known]:
     what_shows_it(told)
     shown: list[Known] = [cells, stuck, inflation, executions, candidates, told]
     if not executions.rows.empty:
-        timeline(executions.rows, candidates.rows, told, int(cell.executions))
-        shown += one_execution(cell, executions.rows)
+        looked_at(cell, executions.rows, candidates.rows, told)
         shares(executions.rows)
     return shown
 

@@ -8,11 +8,12 @@ import pytest
 
 from dashboards import words
 from dashboards.cells import bounds, is_running, window
-from dashboards.charts import choices, estimates, fleet_grid, palette, throughput, times
+from dashboards.charts import choices, estimates, fleet_grid, margins, palette, throughput, times
 from dashboards.charts.cell_timeline import cell_timeline, drawn_executions
 from dashboards.ranges import DEFAULT_RANGE, RANGES
 from dashboards.rows import first_row
 from dashboards.tables import stuck_table
+from queries.findings.findings import Poison
 
 BEGIN = pd.Timestamp("2026-11-01T00:00:00.000000500Z")
 
@@ -52,7 +53,18 @@ def executions(count: int = 60, **columns: Any) -> pd.DataFrame:
 def candidates(of: pd.DataFrame) -> pd.DataFrame:
     """Rows of the query `candidates`: two graphs at each decision, one estimate rising half-way."""
     rising = of.assign(graph="P128", estimate_ns=[29_000_000 if one < 30 else 35_000_000 for one in of.graph_sequence])
-    return pd.concat([rising, of.assign(graph="decode", estimate_ns=14_000_000)])
+    both = pd.concat([rising.assign(tokens=70), of.assign(graph="decode", estimate_ns=14_000_000, tokens=32)])
+    return both.assign(chosen=both.graph == both.graph_name, expected_tokens_per_s=both.tokens * 1e9 / both.estimate_ns)
+
+
+def poison(**changes: Any) -> Poison:
+    """An execution that lifted the estimate of P128 from 29 to 35 ms."""
+    fields = {
+        "graph": "P128", "sequence": 3, "span_id": "00", "at_ns": BEGIN.value + 1_000_000_000, "purpose": "ordinary",
+        "gpu_time_ns": 28_500_000, "wall_time_ns": 61_000_000, "queue_depth": 0,
+        "estimate_before_ns": 29_000_000, "estimate_after_ns": 35_000_000,
+    }  # fmt: skip
+    return Poison(**(fields | changes))
 
 
 def inflation(**changes: Any) -> pd.DataFrame:
@@ -132,6 +144,28 @@ class TestCellTimeline:
         titles = [str(panel["title"]) for panel in cell_timeline(rows, never).to_dict()["vconcat"]]
         assert titles[-1].endswith("(not executed here)")
 
+    def test_margins_are_of_the_chosen_over_the_next_best(self) -> None:
+        rows = executions()
+        told = margins.decisions(candidates(rows))
+        assert len(told) == len(rows)
+        expected = 100 * ((70 / 29) / (32 / 14) - 1)
+        first = told[(told.graph == "P128") & (told.sequence < 30)].iloc[0]
+        assert first.margin_percent == pytest.approx(expected)
+        assert first.next_best == "decode"
+        refreshes = candidates(rows).assign(graph_purpose="refresh")
+        assert margins.decisions(refreshes).empty
+
+    def test_the_execution_that_lifted_an_estimate_is_marked(self) -> None:
+        drawn = drawn_executions(executions())
+        found = poison(sequence=int(drawn.sequence[3]))
+        marks = estimates.poisoned(drawn, [found, poison(sequence=None, estimate_after_ns=34_000_000)])
+        assert marks.poison_ms[0] == drawn.submitted_ms[3]
+        assert list(marks.words) == [f"lifted by #{found.sequence}", ""]
+        assert marks.name[1] == "not recorded"
+        assert marks.poison_ms[1] == found.at_ns / 1e6
+        spec = cell_timeline(executions(), candidates(executions()), [found]).to_dict()
+        assert f"lifted by #{found.sequence}" in str(spec["datasets"])
+
     def test_step_lines_keep_the_changes_only(self) -> None:
         lines = estimates.changes(candidates(executions()))
         assert list(lines[lines.graph == "P128"].estimate_ms) == [29.0, 35.0, 35.0]
@@ -157,7 +191,7 @@ def test_shares_add_up() -> None:
     rows = choices.shares(executions())
     assert rows.share.sum() == pytest.approx(1.0)
     assert list(rows.graph) == ["P128", "decode"]
-    assert rows.words[0] == "66.7%, 40 executions"
+    assert rows.words[0] == "66.7% (40)"
 
 
 def test_a_graph_that_was_refreshed_is_named_so() -> None:

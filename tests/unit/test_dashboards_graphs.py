@@ -32,7 +32,7 @@ def _nothing_remembered() -> Iterator[None]:
 class TestPage:
     def test_the_change_is_told_and_the_drift(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all")
-        assert "The GPU time of P128 on gpu-node-002 rose by 7." in said(app)
+        assert "The GPU time of P128 on gpu-node-002 rose by 8." in said(app)
         assert "1 change of level in all stored time" in said(app)
         assert "| P128 | gpu-node-002 | main |" in said(app)
         assert len(app.get("vega_lite_chart")) == 4
@@ -55,7 +55,7 @@ class TestPage:
         app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="10 min")
         assert "No graph executions in the last 10 minutes" in said(app)
         checked(app.button[0].click().run())
-        assert "rose by 7." in said(app)
+        assert "rose by 8." in said(app)
 
     def test_an_empty_store(self, store: Client, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with database(store) as name, read_only_url(name, data_dir) as url:

@@ -18,6 +18,7 @@ from dashboards.store import URL_VARIABLE
 from queries.errors import UnreachableError
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
 from tests.fixtures.databases import database, read_only_url
+from tests.fixtures.pages import page_opened
 
 TIMEOUT_S = 30
 NOWHERE = "http://127.0.0.1:9/tachograph"
@@ -152,6 +153,23 @@ class TestCell:
     def test_each_verdict(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch, cell: str, sentence: str) -> None:
         instance = answers.run("cells", labelled_url, "pandas", cell=cell).service_instance_id[0]
         assert sentence in said(cell_opened(labelled_url, monkeypatch, instance, cell))
+
+    def test_tells_the_story_with_its_confidence(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        text = said(cell_opened(labelled_url, monkeypatch, STUCK_INSTANCE, STUCK_CELL)).replace("\\", "")
+        assert "An inflated estimate: 6.0 % lost (4,338 tokens); confidence 1.00" in text
+        assert "Execution 784 of P128 held up the pipeline for 81.69 ms with 29.07 ms on the GPU" in text
+        assert "Plain decode began to win with execution 786" in text
+
+    def test_an_execution_of_the_link_is_shown_whole(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(
+            CELL_PAGE, labelled_url, monkeypatch, **cell_parameters(STUCK_INSTANCE, STUCK_CELL), execution="784"
+        )
+        text = said(app).replace("\\", "")
+        assert "| graph_wall_time_ns | 81,694,857 ns |" in text
+        assert "| scheduler_candidate_graphs | decode, P64, P128 |" in text
+        assert "Not recorded: graph_completion_feedback_reason." in text
+        checked(app.number_input(key="execution").set_value(999_999).run())
+        assert "No execution 999,999 in this cell" in said(app)
 
     def test_a_cell_that_is_not_stored(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = cell_opened(labelled_url, monkeypatch, STUCK_INSTANCE, "gone")
