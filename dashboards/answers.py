@@ -21,6 +21,8 @@ REFRESH_S = 2.0
 """How often a live page asks again, in s."""
 FRESH_S = 1.5
 """An answer younger than this is shown without asking, in s; just under `REFRESH_S`, so that every tick asks once."""
+SLOW_FRESH_S = 30.0
+"""The same for questions about a whole day or more, which take long and hardly change."""
 ANSWERS_MAX = 48
 """Answers kept, of different questions or parameters; the least recently asked goes first."""
 
@@ -77,11 +79,34 @@ def answer(question: str, **parameters: str | int) -> Answer:
     return shared_answer(clickhouse_url(), question, named)
 
 
+def slow_answer(question: str, **parameters: str | int) -> Answer:
+    """The same as `answer`, asked again after `SLOW_FRESH_S` only."""
+    named = tuple(sorted((name.removesuffix("_"), value) for name, value in parameters.items()))
+    return shared_slow_answer(clickhouse_url(), question, named)
+
+
 @st.cache_data(
     ttl=FRESH_S, refresh_mode="background", max_entries=ANSWERS_MAX, show_spinner="Asking ClickHouse …", scope="global"
 )
 def shared_answer(url: str, question: str, parameters: tuple[tuple[str, str | int], ...]) -> Answer:
     """One answer for all viewers. A failure is an answer too, so that a store that is away is not asked by each."""
+    return asked_now(url, question, parameters)
+
+
+@st.cache_data(
+    ttl=SLOW_FRESH_S,
+    refresh_mode="background",
+    max_entries=ANSWERS_MAX,
+    show_spinner="Asking ClickHouse …",
+    scope="global",
+)
+def shared_slow_answer(url: str, question: str, parameters: tuple[tuple[str, str | int], ...]) -> Answer:
+    """The same, kept for longer."""
+    return asked_now(url, question, parameters)
+
+
+def asked_now(url: str, question: str, parameters: tuple[tuple[str, str | int], ...]) -> Answer:
+    """What ClickHouse says now, or the last good answer with what is wrong."""
     key = (url, question, parameters)
     try:
         rows = run(question, url, "pandas", **dict(parameters))

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from dashboards.answers import Answer, answer
+from dashboards.answers import Answer, answer, slow_answer
+from dashboards.ranges import TimeRange, since
 from dashboards.words import counted
 
 CELLS_MAX: Final = 3000
@@ -18,6 +19,7 @@ CELLS_MAX: Final = 3000
 STRETCHES: Final = 48
 """Stretches of an engine, about so many."""
 STRETCH_LENGTHS_S: Final = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400, 604_800)
+STRETCHES_LISTED: Final = 20
 ENGINES_A_PAGE: Final = 40
 COMPACT_ABOVE: Final = 12
 """Engines; with more, a row has one line, so that a page of them fits on a screen."""
@@ -65,8 +67,14 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
         found = answer("cells", **filters.parameters)
         return Fleet(replace(found, rows=narrowed(found.rows, filters.concurrency)), 0)
     stretch_s = stretch_of(chosen.last_seen.max() - chosen.first_seen.min())
-    found = answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
+    found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
     return Fleet(found, stretch_s)
+
+
+def engines_in(time_range: TimeRange) -> Answer:
+    """The engines of a time range."""
+    ask = slow_answer if time_range.is_long else answer
+    return ask("engines", **since(time_range))
 
 
 def matching(engines: pd.DataFrame, filters: Filters) -> pd.DataFrame:
@@ -111,6 +119,13 @@ def ordered(cells: pd.DataFrame, order: str) -> list[str]:
     ascending = [order == SPEED] * len(first) + [True] * len(BY_NAME)
     in_order = summed.sort_values([*first, *BY_NAME], ascending=ascending)
     return [str(instance) for instance in in_order.service_instance_id]
+
+
+def worst_stretches(stretches: pd.DataFrame) -> pd.DataFrame:
+    """The stretches that lost most, worst first; rows of `fleet_stretches`."""
+    return (
+        stretches[stretches.stuck].sort_values("plain_stuck_s", ascending=False, kind="stable").head(STRETCHES_LISTED)
+    )
 
 
 def pages_of(engines: list[str]) -> int:

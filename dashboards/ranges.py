@@ -13,9 +13,16 @@ class TimeRange(NamedTuple):
     words: str
     """In a sentence."""
 
+    @property
+    def is_long(self) -> bool:
+        """Whether questions about it take long, so that they are asked seldom."""
+        return self.name in LONG_RANGES
+
 
 DEFAULT_RANGE = "30 min"
 ALL_TIME = "all"
+LONG_RANGES = ("12 h", "24 h", "7 d")
+"""All time is not among them: it may be a minute, of a record just imported."""
 
 RANGES = {
     choice.name: choice

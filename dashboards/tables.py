@@ -5,6 +5,7 @@ from datetime import UTC, datetime, tzinfo
 import pandas as pd
 
 from dashboards.links import cell_address
+from dashboards.markdown import Column, table
 from dashboards.rows import Row, rows_of
 from dashboards.words import clock, engine_label, escaped, percent, short_instance, utc_text
 
@@ -45,3 +46,24 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> str:
 def figure(value: float, form: str) -> str:
     """A number, or nothing where it is not known."""
     return "" if pd.isna(value) else format(value, form)
+
+
+def stretches_table(stretches: pd.DataFrame, zone: tzinfo) -> str:
+    """Rows of the query `fleet_stretches`, each linked to its worst cell."""
+    now = datetime.now(UTC)
+    heads = [Column(name) for name in ("From", "Engine", "Arm")]
+    figures = [Column(name, True) for name in ("Cells", "Stuck", "Plain in them, s", "Tokens/s")]
+    rows = (
+        [
+            f"[{clock(row.started_at, zone, now)}]({cell_address(row.service_instance_id, row.cell)}"
+            f' "from {utc_text(row.started_at)}: opens its worst cell")',
+            f"{escaped(engine_label(row))} / {escaped(short_instance(row.service_instance_id))}",
+            escaped(row.cell_arm),
+            f"{row.cells:,}",
+            f"{row.cells_stuck:,}",
+            figure(row.plain_stuck_s, ",.0f"),
+            figure(row.tokens_per_s, ",.0f"),
+        ]
+        for row in rows_of(stretches)
+    )
+    return table([*heads, *figures], rows)

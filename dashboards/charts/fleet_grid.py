@@ -216,7 +216,7 @@ def right_axis() -> alt.Axis:
         titleAngle=0,
         titleAlign="right",
         titleFontSize=11,
-        titleX=58,
+        titleX=52,
         titleY=-14,
         labelExpr=f"split(datum.value, '{SEPARATOR}')[3]",
         labelAlign="right",

@@ -12,18 +12,20 @@ from dashboards.fleet import (
     ORDERS,
     Filters,
     Fleet,
+    engines_in,
     fleet,
     legend_words,
     narrowed,
     on_page,
     ordered,
     pages_of,
+    worst_stretches,
 )
 from dashboards.links import CELL_PAGE, cell_parameters
 from dashboards.noted import Noted, noted_about, say_noted
 from dashboards.notices import say_freshness, say_problem, viewer_zone
 from dashboards.ranges import ALL_TIME, DEFAULT_RANGE, RANGES, TimeRange, since
-from dashboards.tables import STUCK_ROWS_MAX, stuck_table
+from dashboards.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
 from dashboards.words import fleet_sentence
 
 # A filter's name in the URL and in the catalogue, and the column of `engines` that has its choices.
@@ -140,27 +142,38 @@ def stuck_asked(filters: Filters) -> Answer:
     return answer("stuck_plain", limit=limit, **filters.parameters)
 
 
-def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) -> Answer:
-    """The sentence, the grid and the table."""
+def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) -> list[Answer]:
+    """The sentence, the grid and the table; what the table rests on beside."""
     st.markdown(fleet_sentence(found.told.rows, time_range.words))
     grid(found, order, noted_about(found.told.rows, time_range))
     say_freshness(found.told, newest(found.told.rows))
+    if found.stretch_s:
+        stuck_stretches(worst_stretches(found.told.rows))
+        return []
     stuck = stuck_asked(filters)
     stuck_cells(narrowed(stuck.rows, filters.concurrency).head(STUCK_ROWS_MAX))
-    return stuck
+    return [stuck]
+
+
+def stuck_stretches(stretches: pd.DataFrame) -> None:
+    """The stretches with the most plain decode in stuck cells, each linked to its worst cell."""
+    if stretches.empty:
+        return
+    st.subheader("Where most is lost", anchor=False)
+    st.markdown(stretches_table(stretches, viewer_zone()))
 
 
 @st.fragment(run_every=REFRESH_S)
 def live(time_range: TimeRange, filters: Filters, order: str, options: dict[str, list[str]]) -> None:
     """Everything that changes while one looks."""
-    engines = answer("engines", **since(time_range))
+    engines = engines_in(time_range)
     if offered(engines.rows) != options:
         st.rerun()
     found = fleet(engines.rows, filters)
     problems = st.container()
     shown = [engines, found.told]
     if not found.told.rows.empty:
-        shown.append(overview(found, time_range, filters, order))
+        shown += overview(found, time_range, filters, order)
     elif found.told.known:
         nothing(time_range, filters)
     with problems:
@@ -170,7 +183,7 @@ def live(time_range: TimeRange, filters: Filters, order: str, options: dict[str,
 st.title("Which engines are stuck in plain decode?", anchor=False)
 with st.container(horizontal=True):
     chosen_range = choose_range()
-    choices = offered(answer("engines", **since(chosen_range)).rows)
+    choices = offered(engines_in(chosen_range).rows)
     chosen_names = {name: choose(name, choices[name]) for name in FILTERS}
     chosen_filters = Filters(
         tuple(since(chosen_range).items()),

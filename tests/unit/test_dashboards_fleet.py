@@ -1,6 +1,6 @@
 """Large fleets: stretches instead of cells, pages instead of scrolling, and the order of rows."""
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ from dashboards import fleet, words
 from dashboards.answers import Answer
 from dashboards.charts.fleet_grid import COMPACT, fleet_grid, grid_rows
 from dashboards.fleet import Filters
+from dashboards.tables import stretches_table
 from tests.unit.test_dashboards_charts import BEGIN, cells
 
 
@@ -50,6 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
         return Answer(cells({}, {"cell_concurrency": 64}, {"cell_concurrency": None}))
 
     monkeypatch.setattr(fleet, "answer", answering)
+    monkeypatch.setattr(fleet, "slow_answer", answering)
     return questions
 
 
@@ -99,6 +101,15 @@ class TestOrder:
     def test_rows_stand_in_that_order(self) -> None:
         drawn = grid_rows(stretches(4), ["i-003", "i-000"])
         assert list(drawn.service_instance_id) == ["i-003", "i-000"]
+
+
+def test_where_most_is_lost() -> None:
+    worst = fleet.worst_stretches(stretches(50))
+    assert list(worst.service_instance_id[:2]) == ["i-049", "i-047"]
+    assert len(worst) == fleet.STRETCHES_LISTED
+    told = stretches_table(worst, UTC).splitlines()
+    assert "cell?engine=i-049&cell=c" in told[2]
+    assert "| 60 | 2 | 4,900 | 1,490 |" in told[2]
 
 
 class TestPages:

@@ -27,53 +27,64 @@
 -- example: tachograph query fleet_stretches --param from=-1d
 SELECT
     s.service_instance_id AS service_instance_id,
-    argMax(cell, (is_stuck, plain_ns)) AS cell,
-    any(host_name) AS host_name,
-    any(engine_package) AS engine_package,
-    any(engine_recipe) AS engine_recipe,
-    argMax(arm_of_cell, (is_stuck, plain_ns)) AS cell_arm,
-    min(cell_started_at) AS started_at,
-    max(cell_ended_at) AS ended_at,
-    count() AS cells,
-    countIf(is_stuck) AS cells_stuck,
+    worst_cell AS cell,
+    host_name, engine_package, engine_recipe, cell_arm,
+    stretch_started_at AS started_at,
+    stretch_ended_at AS ended_at,
+    cells,
+    if(g.has_speculative, cells_plain, 0) AS cells_stuck,
     toBool(cells_stuck > 0) AS stuck,
-    toBool(any(engine_has_speculative)) AS has_speculative,
-    sum(plain_ns) / nullIf(sum(plain_ns) + sum(speculative_ns), 0) AS plain_fraction,
-    sumIf(plain_ns, is_stuck) / 1e9 AS plain_stuck_s,
-    sum(cell_executions) AS executions,
-    sum(cell_tokens) / nullIf(sum(toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9, 0) AS tokens_per_s
+    toBool(g.has_speculative) AS has_speculative,
+    plain_sum_ns / nullIf(plain_sum_ns + speculative_sum_ns, 0) AS plain_fraction,
+    if(g.has_speculative, plain_stuck_ns, 0) / 1e9 AS plain_stuck_s,
+    stretch_executions AS executions,
+    stretch_tokens / nullIf(elapsed_ns / 1e9, 0) AS tokens_per_s
 FROM
 (
     SELECT
-        c.*,
-        g.has_speculative AS engine_has_speculative,
-        engine_has_speculative
-            AND plain_ns + speculative_ns >= 1e9 * {minimum_decoding_s:Float64}
-            AND plain_ns > {stuck_above:Float64} * (plain_ns + speculative_ns) AS is_stuck
+        service_instance_id,
+        -- Every cell of the stretch that is plain ranks before every other.
+        argMax(cell, plain_ns + if(is_plain, toInt64(1e18), 0)) AS worst_cell,
+        argMax(arm_of_cell, plain_ns + if(is_plain, toInt64(1e18), 0)) AS cell_arm,
+        any(host_of_cell) AS host_name,
+        any(package_of_cell) AS engine_package,
+        any(recipe_of_cell) AS engine_recipe,
+        min(cell_started_at) AS stretch_started_at,
+        max(cell_ended_at) AS stretch_ended_at,
+        count() AS cells,
+        countIf(is_plain) AS cells_plain,
+        sum(plain_ns) AS plain_sum_ns,
+        sum(speculative_ns) AS speculative_sum_ns,
+        sumIf(plain_ns, is_plain) AS plain_stuck_ns,
+        sum(cell_executions) AS stretch_executions,
+        sum(cell_tokens) AS stretch_tokens,
+        sum(toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) AS elapsed_ns
     FROM
     (
         SELECT
             service_instance_id,
             cell,
-            any(host_name) AS host_name,
-            any(engine_package) AS engine_package,
-            any(engine_recipe) AS engine_recipe,
+            any(host_name) AS host_of_cell,
+            any(engine_package) AS package_of_cell,
+            any(engine_recipe) AS recipe_of_cell,
             any(n.cell_arm) AS arm_of_cell,
             min(first_started_at) AS cell_started_at,
             max(last_ended_at) AS cell_ended_at,
             sum(executions) AS cell_executions,
             sum(tokens_emitted) AS cell_tokens,
             sumIf(ordinary_wall_time_ns, graph_kind = 'plain_decode') AS plain_ns,
-            sumIf(ordinary_wall_time_ns, graph_kind = 'speculative') AS speculative_ns
+            sumIf(ordinary_wall_time_ns, graph_kind = 'speculative') AS speculative_ns,
+            plain_ns + speculative_ns >= 1e9 * {minimum_decoding_s:Float64}
+                AND plain_ns > {stuck_above:Float64} * (plain_ns + speculative_ns) AS is_plain
         FROM cells_nearby AS n
         WHERE ({arm:String} = '' OR n.cell_arm = {arm:String})
             AND ({cell:String} = '' OR cell = {cell:String})
             AND ({concurrency:Int64} = 0 OR cell_concurrency = {concurrency:Int64})
         GROUP BY service_instance_id, cell
         HAVING max(last_started_at) >= asked.since AND cell_started_at < asked.until
-    ) AS c
-    LEFT JOIN engine_graphs AS g ON g.service_instance_id = c.service_instance_id
+    )
+    GROUP BY service_instance_id, toStartOfInterval(toDateTime(cell_started_at, 'UTC'), toIntervalSecond({stretch_s:UInt32}))
 ) AS s
-GROUP BY service_instance_id, toStartOfInterval(toDateTime(cell_started_at, 'UTC'), toIntervalSecond({stretch_s:UInt32}))
+LEFT JOIN engine_graphs AS g ON g.service_instance_id = s.service_instance_id
 ORDER BY started_at DESC, service_instance_id
 LIMIT {limit:UInt64}
