@@ -41,12 +41,14 @@ def arm_cells(comparison: Comparison) -> alt.LayerChart:
         ),
         tooltip=tooltip(comparison.metric),
     )
-    chart: alt.LayerChart = alt.layer(
-        across.mark_line(color=palette.INK, strokeWidth=0.7, opacity=0.5).encode(detail="pair:N"),
-        dots.add_params(chosen),
-        across.mark_tick(thickness=3, size=22, color=palette.INK).encode(
-            x=alt.X("mean(value):Q"), tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("mean(value):Q", format=",.4~r")]
-        ),
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            across.mark_line(color=palette.INK, strokeWidth=0.7, opacity=0.5).encode(detail="pair:N"),
+            dots.add_params(chosen),
+            across.mark_tick(thickness=3, size=22, color=palette.INK).encode(
+                x=alt.X("mean(value):Q"), tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("mean(value):Q", format=",.4~r")]
+            ),
+        ]
     ).properties(height=alt.Step(GROUP_PX / 2), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return chart
 

@@ -35,15 +35,17 @@ def arm_shifts(comparison: Comparison) -> alt.LayerChart:
         scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())),
         legend=None,
     )
-    chart: alt.LayerChart = alt.layer(
-        base.mark_bar(color=palette.INK, opacity=0.22, height=24).encode(x=alt.X("band_low:Q"), x2="band_high"),
-        alt.Chart(pd.DataFrame({"none": [0.0]})).mark_rule(color=palette.INK, strokeDash=[4, 3]).encode(x="none:Q"),
-        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("mean_low:Q"), x2="mean_high", color=colour),
-        base.mark_bar(height=6, cornerRadius=3).encode(x=alt.X("low:Q"), x2="high", color=colour),
-        base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, shape=alt.value("diamond")),
-        base.mark_text(align="left", dx=2, dy=-13, color=palette.INK, fontSize=12).encode(
-            x=alt.X("shift:Q"), text="words:N"
-        ),
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            base.mark_bar(color=palette.INK, opacity=0.22, height=24).encode(x=alt.X("band_low:Q"), x2="band_high"),
+            alt.Chart(pd.DataFrame({"none": [0.0]})).mark_rule(color=palette.INK, strokeDash=[4, 3]).encode(x="none:Q"),
+            base.mark_rule(strokeWidth=1.5).encode(x=alt.X("mean_low:Q"), x2="mean_high", color=colour),
+            base.mark_bar(height=6, cornerRadius=3).encode(x=alt.X("low:Q"), x2="high", color=colour),
+            base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, shape=alt.value("diamond")),
+            base.mark_text(align="left", dx=2, dy=-13, color=palette.INK, fontSize=12).encode(
+                x=alt.X("shift:Q"), text="words:N"
+            ),
+        ]
     ).properties(height=alt.Step(ROW_PX), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return chart
 
@@ -71,8 +73,8 @@ def shift_row(group: Group) -> dict[str, Any]:
 def extent(rows: pd.DataFrame) -> list[float]:
     """From the lowest to the highest of what is drawn, with room for the words to the right."""
     columns = ["shift", "low", "high", "mean_low", "mean_high", "band_low", "band_high"]
-    values = rows[columns].astype("float64").stack()
-    low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
+    values = rows[columns].astype("float64")
+    low, high = min(values.min().min(), 0.0), max(values.max().max(), 0.0)
     span = max(high - low, 0.1)
     return [low - 0.05 * span, high + 0.35 * span]
 

@@ -56,15 +56,17 @@ def graph_spread(rows: pd.DataFrame, named: list[str], spread: Spread, words: st
     x = alt.X(
         "low_ms:Q", title=f"{words}, ms", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4, labelOverlap=True)
     )
-    chart: alt.LayerChart = alt.layer(
-        base.mark_bar(height=12, opacity=0.55).encode(x=x, x2="high_ms"),
-        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("high_ms:Q"), x2="far_ms"),
-        base.mark_point(filled=True, size=80, opacity=1).encode(
-            x=alt.X("median_ms:Q"), shape=alt.Shape("shown:N", scale=series_colours.shape_scale(names), legend=None)
-        ),
-        base.mark_point(filled=False, shape="diamond", size=70, strokeWidth=2, color=palette.FLAG).encode(
-            x=alt.X("estimate_ms:Q"), color=alt.value(palette.FLAG)
-        ),
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            base.mark_bar(height=12, opacity=0.55).encode(x=x, x2="high_ms"),
+            base.mark_rule(strokeWidth=1.5).encode(x=alt.X("high_ms:Q"), x2="far_ms"),
+            base.mark_point(filled=True, size=80, opacity=1).encode(
+                x=alt.X("median_ms:Q"), shape=alt.Shape("shown:N", scale=series_colours.shape_scale(names), legend=None)
+            ),
+            base.mark_point(filled=False, shape="diamond", size=70, strokeWidth=2, color=palette.FLAG).encode(
+                x=alt.X("estimate_ms:Q"), color=alt.value(palette.FLAG)
+            ),
+        ]
     ).properties(height=alt.Step(ROW_PX), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return chart
 

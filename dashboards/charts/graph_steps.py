@@ -1,17 +1,20 @@
 """One graph over time: a point for each step of each engine, so that drift and outliers are seen, and changes marked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import pandas as pd
 
-from dashboards.charts import palette, series_colours, times
+from dashboards.charts import notes, palette, series_colours, times
+from queries.annotations.marks import Mark
 from queries.changes.found import Change
 
 HEIGHT_PX = 190
 
 
-def graph_steps(steps: pd.DataFrame, named: list[str], changes: Sequence[Change], words: str) -> alt.LayerChart:
+def graph_steps(
+    steps: pd.DataFrame, named: list[str], changes: Sequence[Change], words: str, noted: Iterable[Mark] = ()
+) -> alt.LayerChart:
     """The chart.
 
     Args:
@@ -19,10 +22,11 @@ def graph_steps(steps: pd.DataFrame, named: list[str], changes: Sequence[Change]
         named: Series with a colour and shape of their own.
         changes: Of this graph; each is a line across, with its host and size.
         words: What is measured.
+        noted: What people noted.
     """
     rows = drawn_steps(steps, named)
     names = series_colours.domain(rows.shown, named)
-    x = alt.X("at_ms:T", title=None, axis=times.axis(), scale=alt.Scale(nice=False, padding=6))
+    x = time_channel("at_ms")
     y = alt.Y(
         "value_ms:Q",
         title=f"{words}, ms",
@@ -42,16 +46,25 @@ def graph_steps(steps: pd.DataFrame, named: list[str], changes: Sequence[Change]
         )
     )
     lines = alt.Chart(rows).mark_line(strokeWidth=1, opacity=0.45).encode(x=x, y=y, color=colour, detail="instance:N")
-    marks = alt.Chart(change_rows(changes)).encode(x=alt.X("at_ms:T"))
-    chart: alt.LayerChart = alt.layer(
-        lines,
-        points,
-        marks.mark_rule(color=palette.FLAG, strokeWidth=1.5, strokeDash=[5, 3]).encode(tooltip=change_tooltip()),
-        marks.mark_text(color=palette.FLAG, align="right", dx=-5, baseline="top", fontSize=11).encode(
-            y=alt.value(2), text="words:N"
-        ),
+    marks = alt.Chart(change_rows(changes)).encode(x=time_channel("at_ms"))
+    noted_rows = notes.note_rows(noted, rows.at_ms.min(), rows.at_ms.max())
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            lines,
+            points,
+            marks.mark_rule(color=palette.FLAG, strokeWidth=1.5, strokeDash=[5, 3]).encode(tooltip=change_tooltip()),
+            marks.mark_text(color=palette.FLAG, align="right", dx=-5, baseline="top", fontSize=11).encode(
+                y=alt.value(2), text="words:N"
+            ),
+            *notes.note_layers(noted_rows, time_channel),
+        ]
     ).properties(height=HEIGHT_PX, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return chart
+
+
+def time_channel(column: str) -> alt.X:
+    """The time axis, the same in every layer."""
+    return alt.X(f"{column}:T", title=None, axis=times.axis(), scale=alt.Scale(nice=False, padding=6))
 
 
 def drawn_steps(steps: pd.DataFrame, named: list[str]) -> pd.DataFrame:

@@ -16,24 +16,26 @@ def margins(candidates: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scal
     """
     shades = alt.Scale(domain=list(colours), range=list(colours.values()))
     x = alt.X("at_ms:T", scale=x_scale, axis=times.axis(labels=False))
-    chart: alt.LayerChart = alt.layer(
-        alt.Chart(pd.DataFrame({"tie": [0.0]}))
-        .mark_rule(color=palette.INK, strokeDash=[4, 3])
-        .encode(y=alt.Y("tie:Q", title="%", axis=times.value_axis(3))),
-        alt.Chart(decisions(candidates))
-        .mark_circle(size=16, opacity=0.7, clip=True)
-        .encode(
-            x=x,
-            y=alt.Y("margin_percent:Q", title="%", axis=times.value_axis(3)),
-            color=alt.Color("graph:N", scale=shades, legend=None),
-            tooltip=[
-                alt.Tooltip("graph:N", title="chosen"),
-                alt.Tooltip("next_best:N", title="next best"),
-                alt.Tooltip("margin_percent:Q", title="lead, %", format="+.2f"),
-                alt.Tooltip("sequence:Q", format="d"),
-                *times.tooltip("at_ms", "at_utc", "submitted"),
-            ],
-        ),
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            alt.Chart(pd.DataFrame({"tie": [0.0]}))
+            .mark_rule(color=palette.INK, strokeDash=[4, 3])
+            .encode(y=alt.Y("tie:Q", title="%", axis=times.value_axis(3))),
+            alt.Chart(decisions(candidates))
+            .mark_circle(size=16, opacity=0.7, clip=True)
+            .encode(
+                x=x,
+                y=alt.Y("margin_percent:Q", title="%", axis=times.value_axis(3)),
+                color=alt.Color("graph:N", scale=shades, legend=None),
+                tooltip=[
+                    alt.Tooltip("graph:N", title="chosen"),
+                    alt.Tooltip("next_best:N", title="next best"),
+                    alt.Tooltip("margin_percent:Q", title="lead, %", format="+.2f"),
+                    alt.Tooltip("sequence:Q", format="d"),
+                    *times.tooltip("at_ms", "at_utc", "submitted"),
+                ],
+            ),
+        ]
     ).properties(height=80, title="Lead over the next best, %")
     return chart
 

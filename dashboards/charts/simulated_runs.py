@@ -28,27 +28,29 @@ def simulated_runs(replay: Replay, loop: ClosedLoop) -> alt.LayerChart:
     x = alt.X("tokens_per_s:Q", title="tokens/s, simulated", scale=alt.Scale(zero=False), axis=value_axis())
     interval = pd.DataFrame({"kind": [under], "low": [low], "high": [high]})
     recorded = pd.DataFrame({"recorded": [loop.recorded_tokens_per_s], "words": ["recorded"]})
-    chart: alt.LayerChart = alt.layer(
-        alt.Chart(rows)
-        .mark_circle(size=60, opacity=0.65)
-        .encode(
-            y=y,
-            x=x,
-            color=alt.condition(alt.datum.kind == under, alt.value(palette.AFTER), alt.value(palette.INK)),
-            tooltip=[
-                alt.Tooltip("kind:N", title="simulated"),
-                alt.Tooltip("tokens_per_s:Q", title="tokens/s", format=",.0f"),
-                alt.Tooltip("plain_fraction:Q", title="plain fraction", format=".1%"),
-                alt.Tooltip("seed:Q", title="run"),
-            ],
-        ),
-        alt.Chart(interval)
-        .mark_bar(height=5, opacity=0.45, color=palette.AFTER, yOffset=12)
-        .encode(y=y, x="low:Q", x2="high"),
-        alt.Chart(recorded).mark_rule(color=palette.FLAG, strokeWidth=2, strokeDash=[5, 3]).encode(x="recorded:Q"),
-        alt.Chart(recorded)
-        .mark_text(color=palette.FLAG, align="left", dx=5, y=6, fontSize=12)
-        .encode(x="recorded:Q", text="words:N"),
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[
+            alt.Chart(rows)
+            .mark_circle(size=60, opacity=0.65)
+            .encode(
+                y=y,
+                x=x,
+                color=alt.condition(alt.datum.kind == under, alt.value(palette.AFTER), alt.value(palette.INK)),
+                tooltip=[
+                    alt.Tooltip("kind:N", title="simulated"),
+                    alt.Tooltip("tokens_per_s:Q", title="tokens/s", format=",.0f"),
+                    alt.Tooltip("plain_fraction:Q", title="plain fraction", format=".1%"),
+                    alt.Tooltip("seed:Q", title="run"),
+                ],
+            ),
+            alt.Chart(interval)
+            .mark_bar(height=5, opacity=0.45, color=palette.AFTER, yOffset=12)
+            .encode(y=y, x="low:Q", x2="high"),
+            alt.Chart(recorded).mark_rule(color=palette.FLAG, strokeWidth=2, strokeDash=[5, 3]).encode(x="recorded:Q"),
+            alt.Chart(recorded)
+            .mark_text(color=palette.FLAG, align="left", dx=5, y=6, fontSize=12)
+            .encode(x="recorded:Q", text="words:N"),
+        ]
     ).properties(height=alt.Step(ROW_PX), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return chart
 

@@ -13,11 +13,13 @@ from dashboards.charts.graph_steps import graph_steps
 from dashboards.charts.series_colours import named_series
 from dashboards.controls import choose_any, choose_one, choose_range
 from dashboards.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, steps_of
+from dashboards.noted import noted_about, say_noted
 from dashboards.notices import say_freshness, say_problem, viewer_zone
 from dashboards.outcomes import Outcome, changes
 from dashboards.ranges import ALL_TIME, TimeRange, since
 from dashboards.store import clickhouse_url
 from dashboards.words import escaped
+from queries.annotations.marks import Mark
 from queries.changes.detection import SHIFT_MIN_PERCENT
 from queries.changes.found import Change
 
@@ -77,6 +79,7 @@ class Drawn(NamedTuple):
     spread: pd.DataFrame
     named: list[str]
     told: Sequence[Change]
+    noted: Sequence[Mark]
 
 
 def one_graph(graph: str, drawn: Drawn) -> None:
@@ -87,7 +90,7 @@ def one_graph(graph: str, drawn: Drawn) -> None:
     with wide:
         mine = [change for change in drawn.told if change.labels[1] == graph]
         st.altair_chart(
-            graph_steps(drawn.steps[drawn.steps.graph == graph], drawn.named, mine, measure.words),
+            graph_steps(drawn.steps[drawn.steps.graph == graph], drawn.named, mine, measure.words, drawn.noted),
             key=f"steps_{graph}",
             alt=f"{measure.words} of {graph} over time, a point for each step of each engine",
         )
@@ -132,7 +135,7 @@ def draw(drawn: Drawn, graphs: Sequence[str]) -> None:
 @st.fragment(run_every=LIVE_S)
 def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph: str) -> None:
     """Everything that changes while one looks."""
-    engines = answer("engines", **since(time_range))
+    engines = answer("engines", **since(time_range), **wanted)
     rows = history(measure, time_range, wanted)
     costs = answer("graph_costs", limit=COSTS_MAX, **since(time_range), **wanted)
     spread = answer("handoffs", **since(time_range), **wanted) if measure.name == "handoff" else costs
@@ -144,7 +147,9 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
         told = matching(found, wanted.get("host", ""), graph)
         headline(measure, told, time_range)
         graphs = [name for name in graphs_in(steps, costs.rows) if not graph or name == graph]
-        draw(Drawn(measure, steps, spread.rows, named_series(steps), told), graphs)
+        noted = noted_about(engines.rows, time_range)
+        say_noted(noted)
+        draw(Drawn(measure, steps, spread.rows, named_series(steps), told, noted.marks), graphs)
         shown.append(drift(wanted))
         with st.expander("The figures, ms", icon=":material/table:"):
             st.markdown(costs_table(costs.rows))
