@@ -45,9 +45,10 @@ def cell_timeline(
     if not candidates.empty:
         panels.append(margins.margins(candidates, colours, zoomed))
         panels += estimates.estimates(drawn, candidates, poisons, colours, zoomed)
-    noted = notes.note_rows(marks, drawn.submitted_ms.min(), drawn.gpu_end_ms.max())
+    since_ms, until_ms = drawn.gpu_start_ms.min(), drawn.gpu_end_ms.max()
+    noted = notes.note_rows(marks, since_ms, until_ms)
     if not noted.empty:
-        panels.insert(1, notes.notes_panel(noted, zoomed))
+        panels.insert(1, notes.notes_panel(noted, zoomed, since_ms, until_ms))
     return stacked(panels)
 
 

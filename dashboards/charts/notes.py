@@ -11,6 +11,8 @@ from queries.annotations.marks import Mark
 
 SIGN = "▼"
 WORDS_LIMIT_PX = 220
+DARK, LIGHT = "#1c1c1c", "#ffffff"
+"""Dark dashes on a light line: seen on every colour of a cell and on both grounds."""
 
 
 def note_rows(marks: Iterable[Mark], since_ms: float, until_ms: float) -> pd.DataFrame:
@@ -45,13 +47,22 @@ def note_layers(notes: pd.DataFrame, x: Callable[[str], alt.X]) -> list[alt.Char
         return []
     base = alt.Chart(notes).encode(x=x("noted_ms"), tooltip=tooltip())
     return [
-        base.mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=palette.INK, clip=True),
-        base.mark_text(text=SIGN, fontSize=13, baseline="top", color=palette.INK).encode(y=alt.value(-3)),
+        base.mark_rule(strokeWidth=3, color=LIGHT, opacity=0.8, clip=True),
+        base.mark_rule(strokeWidth=1.5, color=DARK, strokeDash=[4, 3], clip=True),
+        base.mark_text(text=SIGN, fontSize=14, baseline="top", color=DARK, stroke=LIGHT, strokeWidth=0.6).encode(
+            y=alt.value(1)
+        ),
     ]
 
 
-def notes_panel(notes: pd.DataFrame, x_scale: alt.Scale) -> alt.LayerChart:
-    """A panel of its own, with the words, among panels that share a time scale; at least one note."""
+def notes_panel(notes: pd.DataFrame, x_scale: alt.Scale, since_ms: float, until_ms: float) -> alt.LayerChart:
+    """A panel of its own, with the words, among panels that share a time scale.
+
+    Args:
+        notes: Of `note_rows`, at least one.
+        x_scale: The time scale that the panels share.
+        since_ms, until_ms: What the other panels show when nothing is brushed, in Unix milliseconds.
+    """
 
     def x(column: str) -> alt.X:
         return alt.X(f"{column}:T", scale=x_scale, axis=times.axis(labels=False))
@@ -61,7 +72,10 @@ def notes_panel(notes: pd.DataFrame, x_scale: alt.Scale) -> alt.LayerChart:
         .mark_text(align="left", dx=9, baseline="middle", limit=WORDS_LIMIT_PX, color=palette.INK, clip=True)
         .encode(x=x("noted_ms"), y=alt.value(11), text="noted:N", tooltip=tooltip())
     )
-    chart: alt.LayerChart = alt.layer(*note_layers(notes, x), words).properties(height=22, title="What was noted")
+    # The axis would else begin at the first mark and end at the last.
+    ends = alt.Chart(pd.DataFrame({"noted_ms": [since_ms, until_ms]})).mark_point(opacity=0).encode(x=x("noted_ms"))
+    layers = [ends, *note_layers(notes, x), words]
+    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(height=22, title="What was noted")
     return chart
 
 
