@@ -1,5 +1,7 @@
 """What kind of thing each column of an answer holds, so that a chart knows how to draw it."""
 
+from typing import Any
+
 import pandas as pd
 from pandas.api import types
 
@@ -22,9 +24,9 @@ def labels(rows: pd.DataFrame) -> list[str]:
     return [str(name) for name in rows.columns if name not in neither and is_flat(rows[name])]
 
 
-def is_flat(column: "pd.Series[object]") -> bool:
+def is_flat(column: "pd.Series[Any]") -> bool:
     """Whether it holds one value a row, and no lists or maps."""
-    return not column.map(lambda value: isinstance(value, list | tuple | dict)).any()
+    return not any(isinstance(value, list | tuple | dict) for value in column)
 
 
 def default_across(rows: pd.DataFrame) -> str:

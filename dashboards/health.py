@@ -117,18 +117,18 @@ def named(entry: str) -> str:
 def refusals_table(refusals: pd.DataFrame) -> str:
     """What was refused, by reason."""
     rows = [
-        [escaped(one.what), escaped(one.door), escaped(one.reason), f"{one.count:,}"] for one in named_rows(refusals)
+        [escaped(one.what), escaped(one.door), escaped(one.reason), f"{one.times:,}"] for one in named_rows(refusals)
     ]
     return table([Column("Refused"), Column("Door"), Column("Reason"), Column("Count", True)], rows)
 
 
 class Refusal(NamedTuple):
-    """A row of `Collected.refusals`; pandas' own tuples have a method `count`."""
+    """A row of `Collected.refusals`."""
 
     what: str
     door: str
     reason: str
-    count: int
+    times: int
 
 
 def named_rows(refusals: pd.DataFrame) -> list[Refusal]:

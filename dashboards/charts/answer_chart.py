@@ -8,6 +8,7 @@ import pandas as pd
 from dashboards.charts import palette, times
 from dashboards.columns import figures
 from dashboards.columns import times as time_columns
+from dashboards.words import utc_text
 
 Mark = Literal["points", "line", "bars"]
 MARKS: tuple[Mark, ...] = ("points", "line", "bars")
@@ -57,7 +58,7 @@ def drawn_rows(rows: pd.DataFrame, across: str, up: str, by: str) -> tuple[pd.Da
     tooltip = [alt.Tooltip("up:Q", title=up, format=",")]
     if across in time_columns(rows):
         drawn["across"] = times.epoch_ms(rows[across].fillna(pd.Timestamp(0, tz="UTC"))).where(rows[across].notna())
-        drawn["across_utc"] = ["" if pd.isna(instant) else times.utc_text(instant) for instant in rows[across]]
+        drawn["across_utc"] = ["" if pd.isna(instant) else utc_text(instant) for instant in rows[across]]
         tooltip += times.tooltip("across", "across_utc", across)
     else:
         drawn["across"] = rows[across].astype("float64" if across in figures(rows) else "str")
@@ -98,8 +99,11 @@ def groups(by: str, mark: Mark) -> dict[str, Any]:
 def marked(chart: alt.Chart, mark: Mark, coloured: bool) -> alt.Chart:
     """The chart's mark; one colour where nothing tells groups apart."""
     colour: dict[str, Any] = {} if coloured else {"color": palette.SHADES["speculative"][0]}
+    drawn: alt.Chart
     if mark == "line":
-        return chart.mark_line(point={"size": 20}, **colour)
-    if mark == "bars":
-        return chart.mark_bar(**colour)
-    return chart.mark_point(filled=True, size=70, opacity=0.8, **colour)
+        drawn = chart.mark_line(point={"size": 20}, **colour)
+    elif mark == "bars":
+        drawn = chart.mark_bar(**colour)
+    else:
+        drawn = chart.mark_point(filled=True, size=70, opacity=0.8, **colour)
+    return drawn

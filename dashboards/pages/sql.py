@@ -14,11 +14,12 @@ from dashboards.notices import say_freshness, viewer_zone, zone_name
 from dashboards.words import counted, escaped
 from queries.ad_hoc import FILE_ROWS_MAX, ROWS_MAX
 from queries.catalogue import Parameter, Query, load
+from queries.runner import RawFormat
 
 NAMED, WRITTEN = "a named query", "SQL of my own"
 TABLE, CHART = "table", "chart"
 FIELDS_A_ROW = 4
-FILES = {
+FILES: dict[str, tuple[RawFormat, str, str]] = {
     "CSV": ("CSVWithNames", "csv", "text/csv"),
     "Parquet": ("Parquet", "parquet", "application/vnd.apache.parquet"),
 }

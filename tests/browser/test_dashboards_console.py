@@ -1,4 +1,4 @@
-"""The SQL console, and the dashboards' password, in a real browser."""
+"""The SQL console, the way from an alert to its cell, and the dashboards' password, in a real browser."""
 
 import re
 from collections.abc import Iterator
@@ -10,8 +10,11 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from dashboards.links import cell_address
+from queries.alerts.states import State
 from tests.browser.driven import CHROMIUM, browser, dashboards
-from tests.browser.labelled_cells import labelled_store
+from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
+from tests.fixtures.alert_state import entry, left_behind
 
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"no Chromium at {CHROMIUM}: apt-get install chromium")
 WAIT_MS = 30_000
@@ -92,6 +95,21 @@ def test_a_named_query_by_hand(served: str, context: BrowserContext) -> None:
     page.get_by_role("textbox", name="last_s").press("Enter")
     expect(page.get_by_text("2 rows.")).to_be_visible(timeout=WAIT_MS)
     page.wait_for_url(re.compile("p_last_s=0"))
+
+
+def test_from_an_alert_to_its_cell(stored: str, context: BrowserContext, tmp_path: Path) -> None:
+    left_behind(tmp_path, entry("StuckInPlain", State.FIRING))
+    with dashboards(stored, TACHOGRAPH_DATA_DIR=str(tmp_path)) as pages:
+        page = context.new_page()
+        page.goto(f"{pages}/alerts")
+        expect(page.get_by_text("1 alert firing")).to_be_visible(timeout=WAIT_MS)
+        page.get_by_text("What to do about StuckInPlain").click()
+        expect(page.get_by_text("Read the finding of StuckInPlain.")).to_be_visible()
+        with context.expect_page() as opened:
+            page.get_by_role("link", name="StuckInPlain").click()
+        cell = opened.value
+        expect(cell.get_by_test_id("stAlert").first).to_contain_text("Stuck in plain decode", timeout=WAIT_MS)
+        assert cell.url == f"{pages}/{cell_address(STUCK_INSTANCE, STUCK_CELL)}"
 
 
 def test_behind_a_password(stored: str, chromium: Browser) -> None:
