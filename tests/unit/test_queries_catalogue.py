@@ -73,7 +73,9 @@ def test_parts_come_before_what_uses_them_once(tmp_path: Path) -> None:
 
 def test_a_query_says_what_its_parts_plan_by(tmp_path: Path) -> None:
     write(tmp_path, "-- row: Days.\nSELECT [1]\n", "parts/days.sql")
-    write(tmp_path, "-- part: Few.\n-- uses: plan\nSELECT * FROM graph_executions WHERE has(plan, 1)\n", "parts/few.sql")
+    write(
+        tmp_path, "-- part: Few.\n-- uses: plan\nSELECT * FROM graph_executions WHERE has(plan, 1)\n", "parts/few.sql"
+    )
     text = GOOD.replace("-- parameter", "-- uses: few\n-- plan: days\n-- parameter").replace("graph_executions", "few")
     write(tmp_path, text)
     assert load(tmp_path)["many"].sql.startswith("WITH (\nSELECT [1]\n) AS plan,\nfew AS (")
