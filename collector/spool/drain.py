@@ -31,7 +31,6 @@ log = structlog.get_logger(__name__)
 
 _WORTH_WAITING_BATCHES: Final = 8
 """With more than so many full batches before it, a request is not stored soon."""
-_GATHER_MAX_S: Final = 0.5
 _LOOK_EVERY_S: Final = 1.0
 """How often the spool is asked whether `tachograph spool retry` wants something back."""
 
@@ -51,10 +50,10 @@ class DrainLimits(NamedTuple):
 
     batch_bytes: int = 32 * 1024 * 1024
     """Requests of one insert, together; one larger request makes a batch of its own."""
-    gather_s: float = 0.1
-    """After an insert, how long the next waits for the senders who have just been answered to send again; half as long as
-    the insert took, where that is longer. However small it is, an insert costs as much as storing some 5,000 executions,
-    and its parts are merged later. A full batch does not wait."""
+    gather_s: float = 0.3
+    """After an insert, how long the next waits at most for the senders who have just been answered to send again. However
+    small it is, an insert costs as much as storing some 5,000 executions, and its parts are merged later. A full batch
+    does not wait."""
     retry_wait_max_s: float = 5.0
     """Longest pause between two attempts while ClickHouse is away."""
     suspect_after_s: float = 30.0
@@ -130,15 +129,12 @@ class Drain:
                 self._stopping.wait(_LOOK_EVERY_S)
 
     def _step(self) -> None:
-        began = time.monotonic()
         self._spool.take_back()
         batch = self._spool.next_batch(self._limits.batch_bytes)
         if batch is None:
             self._rest()
-        else:
-            self._move(batch)
-            took_s = time.monotonic() - began
-            self._gather(len(batch.requests), max(self._limits.gather_s, min(took_s / 2, _GATHER_MAX_S)))
+        elif self._move(batch):
+            self._gather(len(batch.requests))
 
     def _ended(self) -> bool:
         if not self._stopping.is_set():
@@ -153,18 +149,18 @@ class Drain:
                 lambda: self._stopping.is_set() or self._spool.state().pending_requests, timeout=_LOOK_EVERY_S
             )
 
-    def _gather(self, answered: int, within_s: float) -> None:
+    def _gather(self, answered: int) -> None:
         """Wait for as many requests as were answered, beside those that wait already; not for long."""
         expected = self._spool.state().pending_requests + answered
         with self._wake:
-            self._wake.wait_for(lambda: self._stopping.is_set() or self._has_gathered(expected), within_s)
+            self._wake.wait_for(lambda: self._stopping.is_set() or self._has_gathered(expected), self._limits.gather_s)
 
     def _has_gathered(self, expected: int) -> bool:
         state = self._spool.state()
         return state.pending_requests >= expected or state.pending_bytes >= self._limits.batch_bytes
 
-    def _move(self, batch: Batch) -> None:
-        """Store one batch, or find what is wrong with it; returns early when stopping."""
+    def _move(self, batch: Batch) -> bool:
+        """Store one batch, or find what is wrong with it; whether it is in. Returns early when stopping."""
         move = _Move(batch, frozenset() if batch.attempted else None, again=batch.attempted)
         try:
             self._persistently(move)
@@ -173,6 +169,8 @@ class Drain:
                 self._refused(batch, error)
             elif self._stopping.is_set():
                 self._stop_at = 0.0  # The store is away: what waits is for the next start.
+            return False
+        return True
 
     def _persistently(self, move: "_Move") -> None:
         """Try until it is in, the fault is found to be its own, or the collector stops."""
