@@ -9,6 +9,7 @@ SHADES: Final = ["#2f7fc1", "#d9480f", "#2a9d6f", "#c2599d", "#d4a514", "#7a6bd0
 SHAPES: Final = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 OTHERS: Final = "others"
 OTHERS_COLOUR: Final = "#8d8d95"
+OTHERS_SHAPE: Final = "triangle-left"
 
 
 def named_series(rows: pd.DataFrame) -> list[str]:
@@ -34,4 +35,4 @@ def colour_scale(names: list[str]) -> alt.Scale:
 
 def shape_scale(names: list[str]) -> alt.Scale:
     """A shape each, so that colour is never the only sign."""
-    return alt.Scale(domain=names, range=[*SHAPES[: len(names) - (OTHERS in names)], "stroke"][: len(names)])
+    return alt.Scale(domain=names, range=[*SHAPES[: len(names) - (OTHERS in names)], OTHERS_SHAPE][: len(names)])
