@@ -20,6 +20,8 @@ class Measure(NamedTuple):
     name: str
     """In the URL."""
     words: str
+    of_step: str
+    """What a point stands for."""
     column: str
     """Of `history`, in ns."""
     changes_in: Metric | None
@@ -29,9 +31,9 @@ class Measure(NamedTuple):
 MEASURES: Final = {
     measure.name: measure
     for measure in (
-        Measure("gpu_time", "GPU time", "gpu_time_median_ns", Metric.GPU_TIME),
-        Measure("handoff", "handoff", "handoff_median_ns", Metric.HANDOFF),
-        Measure("estimate", "estimate", "estimate_step_ns", None),
+        Measure("gpu_time", "GPU time", "median GPU time", "gpu_time_median_ns", Metric.GPU_TIME),
+        Measure("handoff", "handoff", "median handoff", "handoff_median_ns", Metric.HANDOFF),
+        Measure("estimate", "estimate", "mean estimate", "estimate_step_ns", None),
     )
 }
 ESTIMATE_STEP_S: Final = {"10 min": 10, "30 min": 10, "2 h": 30, "12 h": 120, "24 h": 300, "7 d": 1800, "all": 1800}

@@ -48,7 +48,7 @@ class TestPage:
 
     def test_estimates_over_time(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all", measure="estimate", host="gpu-node-002")
-        assert "median estimate of each step" in said(app)
+        assert "mean estimate of each step" in said(app)
         assert len(app.get("vega_lite_chart")) == 4
 
     def test_old_data_is_one_click_away(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
