@@ -30,7 +30,7 @@ def alerts_sentence(known: Standings) -> str:
 
 def alerts_table(alerts: Sequence[Alert], zone: tzinfo) -> str:
     """One row an alert, each linked to its cell, or to the fleet where it is about none."""
-    heads = [Column(name) for name in ("Alert", "Severity", "State", "Since", "Host", "What", "Finding")]
+    heads = [Column(name) for name in ("Alert", "Severity", "State", "Since", "What", "Host", "Finding")]
     return table(heads, (alert_row(one, zone) for one in alerts[:ALERTS_MAX]))
 
 
@@ -43,8 +43,8 @@ def alert_row(alert: Alert, zone: tzinfo) -> list[str]:
         escaped(entry.labels.get("severity", "")),
         state_words(entry.standing.state),
         since(pd.Timestamp(entry.starts_at), zone, datetime.now(UTC)) if entry.starts_at else "",
-        escaped(entry.about.get("host_name") or entry.labels.get("host_name", "")),
         in_a_cell(told.get("summary", "")),
+        escaped(entry.about.get("host_name") or entry.labels.get("host_name", "")),
         in_a_cell(told.get("finding", "")),
     ]
 

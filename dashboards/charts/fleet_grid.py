@@ -14,7 +14,7 @@ from queries.annotations.marks import Mark
 SELECTION = "cell"
 """Name of the selection that a click on a cell makes; its fields are `service_instance_id` and `cell`."""
 NARROW_PX = 520
-"""In a grid narrower than this (a telephone's), a row's name is cut to what tells engines apart, in px."""
+"""In a grid narrower than this (a telephone's), names are cut to what tells engines apart, and cells bear no words, in px."""
 NARROW_LETTERS = 14
 NARROWEST_PX = 2
 """A cell is drawn at least so wide, or those of an old import would vanish from the chart of all time, in px."""
@@ -182,7 +182,7 @@ def strip(base: alt.Chart, y: alt.Y, flag: str, side: int, size: RowSize) -> alt
 def words(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
     """The flags as text in the middle of their cells."""
     drawn: alt.Chart = (
-        chart.transform_filter("datum.mark != ''")
+        chart.transform_filter(f"datum.mark != '' && containerSize()[0] >= {NARROW_PX}")
         .transform_calculate(middle_ms="(datum.start_ms + datum.end_ms) / 2")
         .mark_text(fontWeight="bold", fontSize=12 if size.lines > 1 else 9, baseline="middle", align="center")
         .encode(x=time_channel("middle_ms"), y=y, text="mark:N", color=text_colour())

@@ -18,7 +18,7 @@ from queries.runner import RawFormat
 
 NAMED, WRITTEN = "a named query", "SQL of my own"
 TABLE, CHART = "table", "chart"
-FIELDS_A_ROW = 4
+FIELD_PX = 168
 FILES: dict[str, tuple[RawFormat, str, str]] = {
     "CSV": ("CSVWithNames", "csv", "text/csv"),
     "Parquet": ("Parquet", "parquet", "application/vnd.apache.parquet"),
@@ -51,12 +51,8 @@ def contents() -> None:
 
 def parameters(query: Query) -> tuple[tuple[str, str], ...]:
     """A field for each parameter; those left empty have their defaults."""
-    typed = []
-    for start in range(0, len(query.parameters), FIELDS_A_ROW):
-        row = query.parameters[start : start + FIELDS_A_ROW]
-        for column, parameter in zip(st.columns(FIELDS_A_ROW), row, strict=False):
-            with column:
-                typed.append((parameter.name, field(parameter)))
+    with st.container(horizontal=True):
+        typed = [(parameter.name, field(parameter)) for parameter in query.parameters]
     return tuple((name, value) for name, value in typed if value)
 
 
@@ -68,6 +64,7 @@ def field(parameter: Parameter) -> str:
         help=f"{escaped(parameter.meaning)} ({escaped(parameter.type)})",
         key=PARAMETER_PREFIX + parameter.name,
         bind="query-params",
+        width=FIELD_PX,
     ).strip()
 
 
