@@ -19,10 +19,10 @@ from dashboards.health import (
     silent_table,
 )
 from dashboards.notices import ago_text, say_problem, viewer_zone
-from dashboards.words import escaped
+from dashboards.words import counted, escaped
 
 LOOK_BACK = "-1d"
-LOSSES_MAX = 20
+ROWS_MAX = 20
 FIGURES_A_ROW = 3
 
 
@@ -99,9 +99,11 @@ def of_store(silent: Answer, skew: Answer, gaps: Answer) -> None:
     ):
         if known:
             st.subheader(title, anchor=False)
-            st.markdown(none if rows.empty else told(rows, zone), unsafe_allow_html=True)
-    if len(gaps.rows) == LOSSES_MAX:
-        st.caption(f"The latest {LOSSES_MAX}; `tachograph query sequence_gaps` lists all.")
+            st.markdown(none if rows.empty else told(rows.head(ROWS_MAX), zone), unsafe_allow_html=True)
+            if len(rows) > ROWS_MAX:
+                st.caption(f"{ROWS_MAX} of {counted(len(rows), 'row')}.")
+    if len(gaps.rows) == ROWS_MAX:
+        st.caption(f"The latest {ROWS_MAX}; `tachograph query sequence_gaps` lists all.")
 
 
 @st.fragment(run_every=REFRESH_S)
@@ -111,7 +113,7 @@ def live() -> None:
     asked = answer("silent_engines")
     silent = Answer(silent_only(asked.rows), asked.at, asked.problem)
     skew = answer("clock_skew", from_=LOOK_BACK)
-    gaps = answer("sequence_gaps", from_=LOOK_BACK, limit=LOSSES_MAX)
+    gaps = answer("sequence_gaps", from_=LOOK_BACK, limit=ROWS_MAX)
     say_collector_problem(collected)
     say_problem([silent, skew, gaps])
     verdict(collected, silent)
