@@ -385,7 +385,7 @@ def stuck_line(cell: dict[str, Any]) -> str:
     """One stuck cell, for the terminal."""
     return (
         f"[bold red]stuck in plain decode[/]: {cell['host_name'] or cell['service_instance_id']}, cell {cell['cell']}: "
-        f"{cell['plain_fraction']:.0%} of its decoding was plain, {cell['tokens_per_s']:,.0f} tokens/s"
+        f"{cell['plain_fraction']:.0%} of its decoding so far is plain, {cell['tokens_per_s']:,.0f} tokens/s"
     )
 
 

@@ -28,7 +28,7 @@ SELECT
     min(arrived_at) AS since
 FROM windows
 INNER JOIN in_order USING (host)
-WHERE arrived_at > arrived_last AND abs(delay_s) < 86400
+WHERE arrived_at > arrived_last AND delay_s < 86400
 GROUP BY host
 HAVING max(arrived_at) > now64(3, 'UTC') - INTERVAL 15 MINUTE
    AND (max(delay_s) < 0

@@ -66,7 +66,7 @@ def alone_in(data_dir: Path) -> Iterator[None]:
 
 
 class Supervisor:
-    """Starts the parts, watches them, and ends all of them within `STOP_S` seconds."""
+    """Starts the parts, watches them, and ends all of them within twice `STOP_S` seconds."""
 
     STOP_S = 3.0
     READY_S = 60.0
@@ -106,11 +106,12 @@ class Supervisor:
             )
         self.running.append((part, process))
         deadline = time.monotonic() + self.READY_S
-        while part.ready_url and not self.stopping.is_set() and not answers(part.ready_url, self._trusting):
+        while part.ready_url and not self.stopping.is_set() and (silence := silence_of(part.ready_url, self._trusting)):
             self.check()
             if time.monotonic() > deadline:
                 raise PartFailedError(
-                    f"the {part.name} did not serve within {self.READY_S:.0f} s; see {self.log_of(part)}"
+                    f"the {part.name} did not serve at {part.ready_url} within {self.READY_S:.0f} s ({silence}); "
+                    f"see {self.log_of(part)}"
                 )
             self.stopping.wait(0.2)
 
@@ -124,26 +125,36 @@ class Supervisor:
                 )
 
     def stop(self) -> None:
-        """End every part: asked first, killed after `STOP_S`."""
-        for _, process in reversed(self.running):
-            process.terminate()
-        deadline = time.monotonic() + self.STOP_S
-        for _, process in self.running:
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        """End every part: those that only send first, so that what they still hold finds the collector.
+
+        Each is asked, and killed after `STOP_S`.
+        """
+        for senders in (True, False):
+            ending = [process for part, process in self.running if (part.ready_url is None) is senders]
+            for process in ending:
+                process.terminate()
+            deadline = time.monotonic() + self.STOP_S
+            for process in ending:
+                end_by(deadline, process)
 
     def log_of(self, part: Part) -> Path:
         """Where a part's output goes; begun anew at each start."""
         return self._logs / f"{part.name}.log"
 
 
-def answers(url: str, trusting_context: ssl.SSLContext) -> bool:
-    """Whether a URL answers 200 within a second."""
+def end_by(deadline: float, process: "subprocess.Popen[bytes]") -> None:
+    """Wait for a process until then, by the monotonic clock; kill it if it still runs."""
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def silence_of(url: str, trusting_context: ssl.SSLContext) -> str:
+    """Why a URL does not answer 200 within a second; '' if it does."""
     try:
         with urllib.request.urlopen(url, timeout=1, context=trusting_context) as response:  # noqa: S310
-            return bool(response.status == 200)
-    except OSError:
-        return False
+            return "" if response.status == 200 else f"it answers {response.status}"
+    except OSError as error:
+        return str(error) or type(error).__name__

@@ -116,7 +116,7 @@ def from_driver(wrong: Exception, url: str) -> QueriesError:
     code = getattr(wrong, "code", None)
     if code is None and "Code:" not in text:
         return UnreachableError(
-            f"no ClickHouse answers at {shown(url)}: start one with `tachograph collect`,"
+            f"no ClickHouse answers at {shown(url)}{reason(wrong)}: start one with `tachograph collect`,"
             " or name another by TACHOGRAPH_CLICKHOUSE_URL"
         )
     if "UNKNOWN_TABLE" in text or "UNKNOWN_DATABASE" in text:
@@ -124,6 +124,29 @@ def from_driver(wrong: Exception, url: str) -> QueriesError:
             f"ClickHouse at {shown(url)} has no graph_executions: the collector creates it there ({text})"
         )
     return RefusedError(f"ClickHouse at {shown(url)}: {text}")
+
+
+REASONS = {
+    "certificate verify failed": "its certificate is not trusted here; name the CA by ?ca_cert=FILE in the URL",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted here; name the CA by ?ca_cert=FILE in the URL",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS; write http://",
+    "wrong version number": "it does not speak TLS; write http://",
+    "Connection aborted": "it hangs up; where it speaks TLS, write https://",
+    "Name or service not known": "its name does not resolve",
+    "name resolution": "its name does not resolve",
+    "timed out": "it does not answer in time",
+}
+"""What a library says of a connection that fails, and what it means for the user."""
+
+
+def reason(wrong: Exception) -> str:
+    """Why nothing answers, in brackets, where it is more than that nothing listens there."""
+    said = []
+    chain: BaseException | None = wrong
+    while chain is not None:
+        said.append(str(chain))
+        chain = chain.__cause__ or chain.__context__
+    return next((f" ({means})" for sign, means in REASONS.items() if sign in " ".join(said)), "")
 
 
 def first_line(wrong: Exception) -> str:

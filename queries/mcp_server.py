@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
@@ -95,7 +96,7 @@ class Tools:
     @one_line
     def findings(self, cell: Cell, engine: Engine = "") -> Document:
         """The same as data: typed findings with evidence, confidence, tokens lost, verdict on being in plain."""
-        return json_of(told(self._url, cell, engine).story)
+        return json_of(told(self._url, cell, engine).story, with_sql=False)
 
     @one_line
     def replay(
@@ -170,11 +171,8 @@ class Tools:
 
 def server(clickhouse_url: str) -> MCPServer[Any]:
     """The server; `run("stdio")` serves it."""
-    made: MCPServer[Any] = MCPServer(
-        "tachograph", version=version("tachograph"), instructions=INSTRUCTIONS, log_level="WARNING"
-    )
     tools = Tools(clickhouse_url)
-    for tool in (
+    offered = (
         tools.cells,
         tools.postmortem,
         tools.findings,
@@ -183,6 +181,21 @@ def server(clickhouse_url: str) -> MCPServer[Any]:
         tools.catalogue,
         tools.ask,
         tools.sql,
-    ):
-        made.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))(tool)
-    return made
+    )
+    return MCPServer(
+        "tachograph",
+        version=version("tachograph"),
+        instructions=INSTRUCTIONS,
+        log_level="WARNING",
+        tools=[strict(tool) for tool in offered],
+    )
+
+
+def strict(function: Callable[..., Any]) -> Tool:
+    """A tool that refuses arguments it does not know: left out in silence, a filter would seem to hold."""
+    tool = Tool.from_function(function, annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters = arguments.model_json_schema(by_alias=True)
+    return tool

@@ -1,6 +1,6 @@
 """Stored rows as the records they came from: the executions of a cell, with what the same engine did before."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 EXECUTIONS_MAX: Final = 200_000
 """Executions read at most, of a cell and of what came before it: some 800 MB as records."""
+CELL_SPAN_MAX_S: Final = 3600
+"""A cell is 30 s by design; what works on it by the second need not be ready for a year."""
 HISTORY_S: Final = 120.0
 """How far back an engine is read by default: estimates expire after 30 s, so no model looks back much further."""
 
@@ -41,7 +43,7 @@ def executions_of(url: str, service_instance_id: str, cell: str, history_s: floa
     Raises:
         UnknownCellError: no execution of that cell is stored.
         AmbiguousCellError: several engines have one, and none was named.
-        CallError: it has more than `EXECUTIONS_MAX` executions.
+        CallError: it has more than `EXECUTIONS_MAX` executions, or spans more than `CELL_SPAN_MAX_S`.
         QueriesError: as `run`.
     """
     if not cell:
@@ -52,8 +54,11 @@ def executions_of(url: str, service_instance_id: str, cell: str, history_s: floa
         of = f" of engine {service_instance_id}" if service_instance_id else ""
         raise UnknownCellError(f"no execution of cell {cell}{of} is stored: `tachograph query cells` lists what is")
     if len(engines) > 1:
-        raise AmbiguousCellError(f"cell {cell} is one of {len(engines)} engines: name one, {', '.join(engines[:8])}")
+        raise AmbiguousCellError(
+            f"cell {cell} is one of {len(engines)} engines: name one by --engine, {', '.join(engines[:8])}"
+        )
     executions = records_of(table)
+    check_span(cell, executions)
     engine = engine_of(table)
     began = instant(executions[0].started_at)
     before: tuple[GraphExecution, ...] = ()
@@ -62,6 +67,21 @@ def executions_of(url: str, service_instance_id: str, cell: str, history_s: floa
         earlier = records_of(recorded(url, service_instance_id=engine.service_instance_id, **window))
         before = tuple(one for one in earlier if one.started_at < executions[0].started_at)
     return CellExecutions(engine, cell, executions, before)
+
+
+def check_span(cell: str, executions: Sequence[GraphExecution]) -> None:
+    """Refuse what is no one stretch of an engine: a `cell_id` that was used again, or a clock that jumped.
+
+    Raises:
+        CallError: it spans more than `CELL_SPAN_MAX_S`.
+    """
+    starts = [one.started_at for one in executions]
+    span_s = (max(starts) - min(starts)) / 1e9
+    if span_s > CELL_SPAN_MAX_S:
+        raise CallError(
+            f"cell {cell} spans {span_s / 3600:,.1f} h, and a cell is a stretch of at most {CELL_SPAN_MAX_S // 3600} h:"
+            " its cell_id was used twice, or a clock jumped; `tachograph query executions` shows when"
+        )
 
 
 def recorded(url: str, **values: object) -> "pyarrow.Table":

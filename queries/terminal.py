@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -10,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from rich.console import Console, RenderableType
+from rich.segment import Segment, Segments
 from rich.table import Table
 
 from queries.catalogue import Column, Query
@@ -19,6 +21,7 @@ LABEL_WIDTH_MAX = 40
 COLUMNS_MIN = 3
 ROWS_MEASURED = 200
 """How many rows tell how wide a table is: measuring is slower than printing."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 VERDICTS_BAD = ("stuck", "inflated")
 
 
@@ -140,5 +143,17 @@ def printed(table: RenderableType) -> bytes:
         force_terminal=is_terminal,
         color_system="auto" if is_terminal else None,
     )
-    console.print(table)
+    console.print(Segments(map(harmless, console.render(table))))
     return text.getvalue().encode()
+
+
+def visible(text: str) -> str:
+    """Text with its control characters spelt out: names come from senders, and a terminal obeys what it is sent."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def harmless(segment: Segment) -> Segment:
+    """A piece of an answer, its own line end kept."""
+    if segment.control or segment.text == "\n":
+        return segment
+    return Segment(visible(segment.text), segment.style)

@@ -192,8 +192,9 @@ def _of_turned(group: Turned, witness: Witness) -> Evidence:
 def _of_span(span: PlainSpan, witness: Witness) -> Evidence:
     return witness.that(
         f"Plain decode began to win with execution {span.from_sequence}, by {span.believed_margin_percent:.1f} % as "
-        f"believed, and truly lay {-span.true_margin_percent:.1f} % behind {span.truly_best_other}; it lasted "
-        f"{span.decisions} decisions, {span.seconds:.1f} s: {span.ended.by}.",
+        f"believed then; it lasted {span.decisions} decisions, {span.seconds:.1f} s, and truly lay "
+        f"{-span.true_margin_percent:.1f} % behind {span.truly_best_other} over them; its end: {span.ended.by}.",
+        "candidates",
         "stuck_plain",
         "decision_margins",
         sequences=(span.from_sequence, span.to_sequence, span.ended.sequence),

@@ -3,12 +3,16 @@
 from dataclasses import asdict
 from typing import Any
 
+from queries.findings.findings import QueryUse
 from queries.postmortem.sql_behind import sql_behind
 from queries.postmortem.story import Chapter, Story
 
 
-def json_of(story: Story) -> dict[str, Any]:
-    """What `json.dumps` takes. Instants are Unix nanoseconds; names carry their units."""
+def json_of(story: Story, *, with_sql: bool = True) -> dict[str, Any]:
+    """What `json.dumps` takes. Instants are Unix nanoseconds; names carry their units.
+
+    Without SQL, a sentence names only the commands that show it.
+    """
     return {
         "headline": story.headline,
         "engine": story.engine._asdict(),
@@ -16,17 +20,22 @@ def json_of(story: Story) -> dict[str, Any]:
         "began_unix_ns": story.began_ns,
         "ended_unix_ns": story.ended_ns,
         "diagnosis": asdict(story.diagnosis),
-        "chapters": [_chapter(chapter) for chapter in story.chapters],
+        "chapters": [_chapter(chapter, with_sql) for chapter in story.chapters],
         "seconds": [second._asdict() for second in story.strip],
     }
 
 
-def _chapter(chapter: Chapter) -> dict[str, Any]:
+def _chapter(chapter: Chapter, with_sql: bool) -> dict[str, Any]:
     return {
         "title": chapter.title,
         "kind": chapter.kind,
         "sentences": [
-            {"text": sentence.text, "queries": [sql_behind(use)._asdict() for use in sentence.queries]}
+            {"text": sentence.text, "queries": [_query(use, with_sql) for use in sentence.queries]}
             for sentence in chapter.sentences
         ],
     }
+
+
+def _query(use: QueryUse, with_sql: bool) -> dict[str, Any]:
+    behind = sql_behind(use)
+    return behind._asdict() if with_sql else {"command": behind.command}

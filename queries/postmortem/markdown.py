@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from queries.findings.findings import QueryUse
 from queries.postmortem.sql_behind import sql_behind
 from queries.postmortem.story import Story
+from queries.terminal import visible
 
 
 def markdown_of(story: Story) -> str:
     """The whole story, the SQL behind it folded away at its end."""
-    return "\n".join(_lines(story)) + "\n"
+    return "\n".join(visible(line) for line in _lines(story)) + "\n"
 
 
 def moment(unix_ns: int) -> str:
@@ -67,7 +68,7 @@ def _sql(known: list[QueryUse]) -> Iterator[str]:
         yield ""
         yield "```sql"
         yield from (f"-- param_{name} = {value}" for name, value in behind.values.items())
-        yield behind.sql.rstrip()
+        yield from behind.sql.rstrip().splitlines()
         yield "```"
     yield ""
     yield "</details>"

@@ -213,9 +213,14 @@ def _said_of(span: PlainSpan) -> str:
     ended = f"{span.ended.by}" + (f" of {span.ended.graph}" if span.ended.graph else "")
     return (
         f"From sequence {span.from_sequence} to {span.to_sequence}, {span.seconds:.1f} s and {span.decisions:,} "
-        f"decisions, {verdict} in plain decode: it was believed ahead of {span.believed_best_other or 'the others'} by "
-        f"{span.believed_margin_percent:.1f} %, and truly by {span.true_margin_percent:.1f} %; ended by: {ended}."
+        f"decisions, {verdict} in plain decode: believed {_lead(span.believed_margin_percent, span.believed_best_other)} "
+        f"at first, and truly {_lead(span.true_margin_percent, span.truly_best_other)} over them; its end: {ended}."
     )
+
+
+def _lead(margin_percent: float, other: str) -> str:
+    where = "behind" if margin_percent < 0 else "ahead of"
+    return f"{abs(margin_percent):.1f} % {where} {other or 'the others'}"
 
 
 def _inflations(diagnosis: Diagnosis) -> Iterator[EstimateInflation]:

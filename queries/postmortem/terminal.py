@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.syntax import Syntax
@@ -38,8 +39,8 @@ def table_of(among: ToldRange) -> RenderableType:
     if not among.flagged:
         return Text(f"None of {among.cells:,} cells is flagged; this is the newest.", style="green")
     table = Table(title=f"{among.flagged:,} of {among.cells:,} cells are flagged", title_justify="left", box=None)
-    for name in ("host", "cell", "began", "what it is", "lost"):
-        table.add_column(name, justify="right" if name == "lost" else "left", header_style="dim")
+    for name in ("host", "cell", "began", "what it is", "tokens lost", "lost"):
+        table.add_column(name, justify="right" if "lost" in name else "left", header_style="dim", overflow="fold")
     for one in among.told:
         story = one.story
         loss = story.diagnosis.expected_loss_percent
@@ -48,6 +49,7 @@ def table_of(among: ToldRange) -> RenderableType:
             story.cell,
             moment(story.began_ns),
             WORDS[story.diagnosis.label],
+            f"{story.diagnosis.tokens_lost:,.0f}",
             "" if loss is None else f"{loss:.1f} %",
         )
     if among.flagged > len(among.told):
@@ -65,12 +67,11 @@ def _headline(story: Story) -> Panel:
     return Panel.fit(text, border_style="green" if story.diagnosis.label in _HARMLESS else "red")
 
 
-def _figures(story: Story) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for figure in story.figures:
-        table.add_column(Text(figure.name, style="dim"))
-    table.add_row(*(Text(figure.value) for figure in story.figures))
-    return table
+def _figures(story: Story) -> RenderableType:
+    """As many beside each other as the terminal is wide."""
+    return Columns(
+        [Text.assemble((f"{figure.name} ", "dim"), figure.value) for figure in story.figures], padding=(0, 3)
+    )
 
 
 def _strip(story: Story) -> RenderableType:

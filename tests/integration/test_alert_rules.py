@@ -142,35 +142,46 @@ def test_graph_regression(fleet: Fleet) -> None:
     assert watch.states(after(56), after(60), after(66)) == ["firing", "firing", "resolved"]
 
 
+def heard_for_three_cells(fleet: Fleet) -> None:
+    for number in range(3):
+        fleet.cell(number, 0)
+
+
 def test_engine_silent(fleet: Fleet) -> None:
     watch = Watch(fleet, "EngineSilent")
-    fleet.cell(0, 0)
-    heard_s = 30.99
+    heard_for_three_cells(fleet)
+    heard_s = 90.99
     assert watch.states(heard_s + 59, heard_s + 61, heard_s + 71, heard_s + 82) == [
         "inactive",
         "pending",
         "pending",
         "firing",
     ]
-    fleet.cell(4, 0)
-    assert watch.states(151) == ["resolved"]
+    fleet.cell(6, 0)
+    assert watch.states(211) == ["resolved"]
+
+
+def test_what_is_imported_or_runs_for_a_cell_or_two_is_never_silent(fleet: Fleet) -> None:
+    fleet.cell(0, 0)
+    fleet.cell(1, 0)
+    assert Watch(fleet, "EngineSilent").states(150, 180, 600) == ["inactive"] * 3
 
 
 def test_an_engine_that_was_restarted_is_not_silent(fleet: Fleet) -> None:
     watch = Watch(fleet, "EngineSilent")
-    fleet.cell(0, 0)
-    assert watch.states(100, 121) == ["pending", "firing"]
-    fleet.cell(4, 0, ENGINE._replace(service_instance_id="engine-2", gpu_ids=("7",)))
-    assert watch.states(152) == ["firing"], "on another GPU"
-    fleet.cell(5, 0, ENGINE._replace(service_instance_id="engine-3"))
-    assert watch.states(182) == ["resolved"]
+    heard_for_three_cells(fleet)
+    assert watch.states(160, 181) == ["pending", "firing"]
+    fleet.cell(6, 0, ENGINE._replace(service_instance_id="engine-2", gpu_ids=("7",)))
+    assert watch.states(212) == ["firing"], "on another GPU"
+    fleet.cell(7, 0, ENGINE._replace(service_instance_id="engine-3"))
+    assert watch.states(242) == ["resolved"]
 
 
 def test_what_the_collector_still_holds_is_no_silence(fleet: Fleet) -> None:
     """After an hour without ClickHouse the oldest is stored first; what an engine sent since then waits behind it."""
-    fleet.cell(0, 0)
+    heard_for_three_cells(fleet)
     rule = RULES.named("EngineSilent")
-    draining = rule.model_copy(update={"parameters": {"behind_s": 3590}})
+    draining = rule.model_copy(update={"parameters": {"behind_s": 3550}})
     assert Watch(fleet, "EngineSilent", draining).states(3600, 3625) == ["inactive", "inactive"]
     assert Watch(fleet, "EngineSilent", rule).states(3600, 3625) == ["pending", "firing"]
 

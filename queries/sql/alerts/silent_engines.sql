@@ -8,6 +8,7 @@
 -- column engine_package [] | Build under test.
 -- column silent_since [time] | Last arrival, by the collector's clock.
 -- column silent_s [s] | at - silent_since - behind_s, at least 0.
+-- column heard_for_s [s] | From the arrival of its first 30 s window's last execution to silent_since: 0 for an import or a run that is shorter.
 -- column is_replaced [] | Another instance of the same service on the same host and GPUs began after its last execution: it was restarted.
 -- column executions [executions] | Stored executions of the engine within lookback_s.
 -- table: host_name, service_instance_id, silent_s, silent_since, is_replaced, executions
@@ -18,6 +19,7 @@ SELECT
     engine_package,
     e.last_received_at AS silent_since,
     greatest((toUnixTimestamp64Milli(toDateTime64({at:DateTime64(9, 'UTC')}, 3, 'UTC')) - toUnixTimestamp64Milli(silent_since)) / 1e3 - {behind_s:Float64}, 0) AS silent_s,
+    (toUnixTimestamp64Milli(silent_since) - toUnixTimestamp64Milli(first_received_at)) / 1e3 AS heard_for_s,
     toBool(host_name != '' AND max(first_started_at) OVER (PARTITION BY host_name, service_name, gpu_ids) > last_ended_at) AS is_replaced,
     executions
 FROM arrived_engines AS e

@@ -8,6 +8,7 @@ SELECT
     any(a.gpu_ids) AS gpu_ids,
     min(a.first_started_at) AS first_started_at,
     max(a.last_ended_at) AS last_ended_at,
+    min(a.last_received_at) AS first_received_at,
     max(a.last_received_at) AS last_received_at,
     sum(a.executions) AS executions,
     max(window_started_at) AS newest_window_at,
