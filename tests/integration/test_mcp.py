@@ -108,6 +108,12 @@ def test_what_goes_wrong_is_one_line(url: str) -> None:
         assert "Traceback" not in said
 
 
+def test_arguments_that_a_tool_does_not_know_are_refused(url: str) -> None:
+    """Left out in silence, a filter would seem to hold."""
+    for arguments in ({"from": "-1h"}, {"limit": 5}):
+        assert "Extra inputs are not permitted" in refused(url, "cells", **arguments)
+
+
 def test_as_a_process_of_its_own_over_stdio(url: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TACHOGRAPH_")}
     command = StdioServerParameters(

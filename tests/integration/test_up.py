@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -97,6 +98,9 @@ def test_ctrl_c_ends_all_of_it_and_a_second_start_finds_the_data(tmp_path: Path)
     took_s, said = end(process)
     assert (process.returncode, took_s < ENDS_WITHIN_S) == (0, True), said
     assert f"http://127.0.0.1:{addresses.dashboard_port}" in said
+    for engine in ("engine-fooled", "engine-corrected"):
+        last = (tmp_path / "logs" / f"{engine}.log").read_text().splitlines()[-1]
+        assert re.fullmatch(r"[\d,]+ executions sent", last), "engines end before what they send to"
     for port in addresses[1:]:
         with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
             pass

@@ -3,9 +3,10 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from clickhouse_connect.driver.exceptions import OperationalError
 
 from queries.catalogue import find
-from queries.client import connect, parsed
+from queries.client import connect, from_driver, parsed
 from queries.errors import CallError, ParameterError, UnreachableError
 from queries.parameters import bound, instant
 
@@ -79,3 +80,19 @@ def test_a_clickhouse_that_is_away_is_one_clear_line_without_the_password() -> N
         connect("http://me:secret@127.0.0.1:9/db")
     assert "secret" not in str(away.value)
     assert away.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate", "?ca_cert=FILE"),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "write http://"),
+        ("('Connection aborted.', RemoteDisconnected())", "write https://"),
+        ("Failed to resolve: [Errno -2] Name or service not known", "does not resolve"),
+        ("Connection refused", "answers at http://db:8123/x: start"),
+    ],
+)
+def test_why_nothing_answers_is_said(cause: str, said: str) -> None:
+    wrong = OperationalError("Error executing HTTP request")
+    wrong.__cause__ = OSError(cause)
+    assert said in str(from_driver(wrong, "http://db:8123/x"))

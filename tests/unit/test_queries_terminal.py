@@ -3,9 +3,10 @@
 from datetime import datetime
 
 import pytest
+from rich.text import Text
 
 from queries.catalogue import Column, find
-from queries.terminal import answer_table, cell_text, heading
+from queries.terminal import answer_table, cell_text, heading, printed, visible
 
 WHEN = datetime(2026, 11, 1, 0, 0, 0, 123456)  # noqa: DTZ001 (as the driver gives it: UTC)
 
@@ -62,3 +63,10 @@ def test_a_narrow_terminal_gets_fewer_columns_and_none_folded(monkeypatch: pytes
     assert "all 30 columns" in narrow.replace("\n", " ")
     monkeypatch.delenv("COLUMNS")
     assert "2026-11-01 00:00:00.123" in answer_table(query, [row]).decode()
+
+
+def test_a_name_cannot_steer_the_terminal() -> None:
+    hostile = "node-1\x1b[31m\x9b2J\r\nfaked"
+    shown = printed(Text(hostile)).decode()
+    assert shown == "node-1\\x1b[31m\\x9b2J\nfaked\n"  # rich drops the carriage return by itself
+    assert visible(hostile) == "node-1\\x1b[31m\\x9b2J\\r\\nfaked"
