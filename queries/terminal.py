@@ -153,7 +153,7 @@ def visible(text: str) -> str:
 
 
 def harmless(segment: Segment) -> Segment:
-    """A piece of an answer, its own line end kept."""
-    if segment.control or segment.text == "\n":
+    """A piece of an answer; line ends stay."""
+    if segment.control:
         return segment
-    return Segment(visible(segment.text), segment.style)
+    return Segment("\n".join(map(visible, segment.text.split("\n"))), segment.style)
