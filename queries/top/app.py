@@ -116,10 +116,15 @@ class Top(App[None]):
     def on_mount(self) -> None:
         self._ask()
         self.set_interval(ASK_EVERY_S, self._ask)
-        self.set_interval(REDRAW_EVERY_S, self._draw)
+        self.set_interval(REDRAW_EVERY_S, self._redraw)
 
     def on_resize(self) -> None:
+        self._redraw()
+
+    def _redraw(self) -> None:
+        """All of it, not only what changed: a terminal that was resized meanwhile, or written to, is right again."""
         self._draw()
+        self.refresh()
 
     def on_unmount(self) -> None:
         self._looking.stop()

@@ -25,7 +25,16 @@ def root_as_before() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     silenced = [logging.getLogger(name) for name in ("clickhouse_connect", "urllib3")]
+    # Another test's server may have set up uvicorn's own log in this process.
+    served = [logging.getLogger(name) for name in ("uvicorn", "uvicorn.error")]
+    before = [(one, one.propagate, one.level, one.disabled) for one in served]
+    for one in served:
+        one.propagate, one.disabled = True, False
+        one.setLevel(logging.NOTSET)
     yield
+    for one, propagate, level_before, disabled in before:
+        one.propagate, one.disabled = propagate, disabled
+        one.setLevel(level_before)
     for one in silenced:
         one.propagate = True
     root.handlers = handlers
