@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -233,6 +234,9 @@ class Top(App[None]):
 
 def show(url: str, view: View) -> None:
     """Show the fleet until somebody quits, or a signal says so; the terminal is as it was before."""
+    # Exported by a shell or a test runner, these would hold the view to the size of before.
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
     asyncio.run(_shown(Top(url, view)))
 
 
