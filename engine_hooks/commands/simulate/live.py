@@ -21,7 +21,7 @@ from engine_hooks.simulator.recording import simulated_resource
 
 VERSION = "1"
 """Of the simulated engine's event model: the published experiment's."""
-FLUSH_S = 0.6
+FLUSH_S = 1.8
 """How long the end waits for the collector to take what is still in the buffer."""
 
 
