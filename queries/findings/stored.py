@@ -6,7 +6,7 @@ from typing import Any, Final
 from queries.findings.diagnosis import diagnose
 from queries.findings.findings import Diagnosis
 from queries.findings.record import BEFORE_NS, CellRecord, record_of
-from queries.record import executions_of, instant
+from queries.record import CellExecutions, executions_of, instant
 from queries.runner import Rows, run
 
 OTHERS_LAG: Final = timedelta(minutes=15)
@@ -32,8 +32,16 @@ def find_in_cell(url: str, service_instance_id: str, cell: str) -> Diagnosis:
 
 def stored_record(url: str, service_instance_id: str, cell: str) -> CellRecord:
     """A stored cell and its neighbourhood, as a diagnosis takes them. Raises as `find_in_cell`."""
-    recorded = executions_of(url, service_instance_id, cell, BEFORE_NS / 1e9)
-    instance = recorded.engine.service_instance_id
+    return neighbourhood_of(url, executions_of(url, service_instance_id, cell, BEFORE_NS / 1e9))
+
+
+def neighbourhood_of(url: str, recorded: CellExecutions) -> CellRecord:
+    """The record of a cell that was read with `BEFORE_NS` of history: with what is known of other engines' clocks.
+
+    Raises:
+        QueriesError: as `queries.runner.run`.
+    """
+    instance, cell = recorded.engine.service_instance_id, recorded.cell
     own = run("engines", url, "rows", service_instance_id=instance, cell=cell)
     first, last = recorded.executions[0].started_at, recorded.executions[-1].started_at
     window = {"from": instant(first) - OTHERS_LAG, "to": instant(last) + timedelta(microseconds=1)}

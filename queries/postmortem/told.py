@@ -6,8 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from queries.annotations.marks import mark_of
 from queries.errors import RefusedError, UnknownCellError
+from queries.findings.diagnosis import diagnose
 from queries.findings.findings import QueryUse
-from queries.findings.stored import find_in_cell
+from queries.findings.record import BEFORE_NS
+from queries.findings.stored import neighbourhood_of
 from queries.postmortem.story import Noted, Story, story_of
 from queries.record import CellExecutions, executions_of, instant
 from queries.runner import run
@@ -50,8 +52,10 @@ def told(url: str, cell: str, engine: str = "") -> ToldCell:
     Raises:
         UnknownCellError, AmbiguousCellError, QueriesError: as `executions_of`.
     """
-    recorded = executions_of(url, engine, cell, history_s=0)
-    diagnosis = find_in_cell(url, recorded.engine.service_instance_id, cell)
+    recorded = executions_of(url, engine, cell, BEFORE_NS / 1e9)
+    diagnosis = diagnose(neighbourhood_of(url, recorded))
+    # What came before has served the diagnosis, and is four times as long as the cell.
+    recorded = recorded._replace(before=())
     return ToldCell(recorded, story_of(recorded, diagnosis, noted_about(url, recorded)))
 
 
