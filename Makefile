@@ -6,10 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help up install install-dev test check format clean bench-recorder bench-scheduler bench-ingest bench-compare bench-findings bench-changes bench-queries bench-replay
+.PHONY: help up install install-dev test check format clean
 
 help: ## what there is
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
+	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
 
 up: install ## install, then run collector, dashboards and two live engines until Ctrl-C
 	@exec $(BIN)/tachograph up $(ARGS)
@@ -42,35 +42,12 @@ format: install-dev ## format and mend what can be mended by itself
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench-recorder: install-dev ## what recording costs the engine's thread
-	@$(BIN)/python -m tests.benchmarks.bench_recorder $(ARGS)
+.PHONY: bench
+bench: install-dev ## every benchmark beside its reference, into build/bench.json; ARGS='--quick --only recorder'
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
 
-bench-ingest: install-dev ## executions a second into the collector, against Python and the engine alone; --minutes 10 is a soak
-	@$(BIN)/python -m tests.benchmarks.bench_ingest $(ARGS)
-
-bench-scheduler: install-dev ## what a decision costs, the regret table and the published experiment
-	@$(BIN)/python -m tests.benchmarks.bench_scheduler $(ARGS)
-	@$(BIN)/tachograph simulate scenarios
-	@$(BIN)/tachograph simulate experiment
-
-bench-queries: install-dev ## every query over 10 M executions, cold and warm, with what it reads
-	@$(BIN)/python -m tests.benchmarks.bench_queries $(ARGS)
-
-bench-replay: install-dev ## how far replays of stuck cells are off live engines of the same seed
-	@$(BIN)/python -m tests.benchmarks.bench_replay $(ARGS)
-
-bench-findings: install-dev ## the diagnosis of 2,000 simulated cells whose cause is known
-	@$(BIN)/python -m tests.benchmarks.bench_findings $(ARGS)
-
-bench-compare: install-dev ## how often `compare` is right about arms that differ by nothing, and by 0.9 %
-	@$(BIN)/python -m tests.benchmarks.bench_compare $(ARGS)
-
-bench-changes: install-dev ## how many known change points `changes` finds, and how many that are none
-	@$(BIN)/python -m tests.benchmarks.bench_changes $(ARGS)
-
-.PHONY: bench-alerts
-bench-alerts: install-dev ## how soon alerts tell of stuck engines, false positives and misses among simulated ones
-	@$(BIN)/python -m tests.benchmarks.bench_alerts $(ARGS)
+bench-%: install-dev ## one benchmark with its own tables: bench-queries, bench-ingest ARGS='--minutes 10'
+	@$(BIN)/python -m tests.benchmarks.bench_$* $(ARGS)
 
 # Debian's Chromium. Anywhere else its tests are skipped, and say so.
 .PHONY: browser

@@ -1,27 +1,20 @@
 """What recording costs, beside what the OpenTelemetry SDK costs for the same attributes, in one run.
 
-`python -m tests.benchmarks.bench_recorder [--json FILE]`. Every figure is the median of repeats, ours and the
+`make bench ARGS="--only recorder"`. Every figure is the median of repeats, ours and the
 reference by turns. The SDK's side has no processor and no exporter: its own cost alone.
 """
 
-import argparse
-import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-from rich.console import Console
-from rich.table import Table
 
 from engine_hooks.contract import names
 from engine_hooks.contract.execution import EngineResource, GraphExecution
@@ -29,22 +22,12 @@ from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind
 from engine_hooks.contract.span import resource_attributes, span_attributes
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.spans import SpanBuilder
+from tests.benchmarks.report import Result
 
 ENGINE = EngineResource("host1:1", host_name="host1", engine_name="own", engine_recipe="latency", gpu_ids=("0", "1"))
 STARTED_AT = 1_764_000_000_000_000_000
+PACKAGES: Final = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-common", "protobuf")
 CANDIDATES = ("P128", "P64", "decode")
-
-
-class Result(NamedTuple):
-    """One comparison. `ratio` is reference / ours: how many times cheaper ours is."""
-
-    name: str
-    ours: float
-    reference: float
-    ratio: float
-    unit: str
-    n: int
-    versions: dict[str, str]
 
 
 class Discard(SpanExporter):
@@ -191,35 +174,9 @@ def _compared(
             side()
             spent.append((time.perf_counter_ns() - started) / n)
     ours_ns, reference_ns = map(statistics.median, times)
-    return Result(name, round(ours_ns), round(reference_ns), round(reference_ns / ours_ns, 1), "ns", n, versions())
+    return Result.of(f"recorder: {name}", ours_ns, reference_ns, "ns", n, *PACKAGES)
 
 
-def versions() -> dict[str, str]:
-    """What the figures hang on."""
-    packages = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-common", "protobuf")
-    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--repeats", type=int, default=15)
-    arguments = parser.parse_args()
-    results = measure(repeats=arguments.repeats)
-    table = Table(
-        "comparison",
-        "ours, ns each",
-        "SDK, ns each",
-        "SDK / ours",
-        title=f"Median of {arguments.repeats} repeats of {results[0].n} executions, {len(attributes(0))} attributes each",
-        caption=f"{platform.machine()}, {', '.join(f'{key} {value}' for key, value in versions().items())}",
-    )
-    for result in results:
-        table.add_row(result.name, f"{result.ours:,.0f}", f"{result.reference:,.0f}", f"{result.ratio:.1f}")
-    Console().print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps([result._asdict() for result in results], indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+def results(quick: bool) -> list[Result]:
+    """As `tests.benchmarks.report` asks for."""
+    return measure(n=500, repeats=5) if quick else measure()

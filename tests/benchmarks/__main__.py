@@ -1,0 +1,64 @@
+"""Every benchmark by one entry: `make bench`, `make bench ARGS='--quick --only recorder'`.
+
+Prints a table a topic and merges its rows into `build/bench.json`. `python -m tests.benchmarks compare A.json B.json`
+shows two runs side by side.
+"""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from tests.benchmarks.report import BENCH_JSON, comparison, measured, merge, read, show, table_of
+
+TOPICS: Final[Mapping[str, str]] = {
+    "recorder": "What recording costs, beside the OpenTelemetry SDK",
+}
+"""The modules `bench_NAME` that have `results(quick)`, in the order they run."""
+
+app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback(invoke_without_command=True)
+def bench(
+    context: typer.Context,
+    quick: Annotated[bool, typer.Option("--quick", help="A short run: smaller data, fewer repeats.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(TOPICS)}; may be repeated.")] = None,
+    file: Annotated[Path, typer.Option("--json", help="Where the rows are merged into.")] = BENCH_JSON,
+) -> None:
+    """Measure everything, or the topics named."""
+    if context.invoked_subcommand:
+        return
+    if unknown := set(only or ()) - set(TOPICS):
+        raise typer.BadParameter(f"no topic {', '.join(sorted(unknown))}: there are {', '.join(TOPICS)}")
+    failed = [topic for topic in only or TOPICS if not _bench_one(topic, quick, file)]
+    if failed:
+        raise SystemExit(f"not measured: {', '.join(failed)}")
+
+
+def _bench_one(topic: str, quick: bool, file: Path) -> bool:
+    """Measure one topic in a process of its own, whose memory and embedded engine end with it."""
+    began = time.monotonic()
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        try:
+            results = process.submit(measured, topic, quick).result()
+        except Exception as error:  # one that fails leaves the others their turn
+            typer.echo(f"{topic}: {type(error).__name__}: {error}", err=True)
+            return False
+    merge(results, file)
+    show(table_of(results, f"{TOPICS[topic]} ({time.monotonic() - began:.0f} s)"))
+    return True
+
+
+@app.command()
+def compare(before: Path, after: Path) -> None:
+    """Show two files of rows side by side."""
+    show(comparison(read(before), read(after), (before.name, after.name)))
+
+
+if __name__ == "__main__":
+    app()
