@@ -9,7 +9,7 @@ from typing import Protocol
 
 from dashboards.access import OIDC_FILE, PASSWORD, PASSWORD_FILE, AccessSettings, check_access
 from dashboards.errors import PortTakenError
-from dashboards.store import ALERTMANAGER_VARIABLE, COLLECTOR_VARIABLE, DATA_DIR_VARIABLE, URL_VARIABLE
+from dashboards.reading.store import ALERTMANAGER_VARIABLE, COLLECTOR_VARIABLE, DATA_DIR_VARIABLE, URL_VARIABLE
 
 APP = Path(__file__).parent / "app" / "main.py"
 GUARDED_APP = APP.with_name("guarded.py")

@@ -5,7 +5,7 @@ DashboardsError          1  root
 └── PortTakenError       5  something else listens on the dashboards' port
 
 The figure is the exit code of `tachograph dashboard`. A store that cannot be reached is no error
-here: the pages say so, and show what they last knew (`dashboards.answers`).
+here: the pages say so, and show what they last knew (`dashboards.reading.answers`).
 """
 
 from typing import ClassVar

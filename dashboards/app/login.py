@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from dashboards.access import OIDC_FILE, admitted_emails, is_admitted
-from dashboards.words import escaped
+from dashboards.words.texts import escaped
 
 
 def admit() -> None:

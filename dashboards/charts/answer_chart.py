@@ -6,9 +6,9 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import palette, times
-from dashboards.columns import figures
-from dashboards.columns import times as time_columns
-from dashboards.words import utc_text
+from dashboards.questions.columns import figures
+from dashboards.questions.columns import times as time_columns
+from dashboards.words.texts import utc_text
 
 Mark = Literal["points", "line", "bars"]
 MARKS: tuple[Mark, ...] = ("points", "line", "bars")

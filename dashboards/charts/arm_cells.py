@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import palette, times
-from dashboards.comparison_words import group_name
+from dashboards.words.comparisons import group_name
 from queries.compare.comparison import ArmCells, Comparison, Group, Metric
 
 SELECTION = "cell"

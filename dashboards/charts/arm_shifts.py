@@ -7,7 +7,7 @@ import pandas as pd
 
 from dashboards.charts import palette
 from dashboards.charts.arm_cells import group_axis, value_axis
-from dashboards.comparison_words import SIGNS, group_name
+from dashboards.words.comparisons import SIGNS, group_name
 from queries.compare.comparison import Comparison, Group, Verdict
 
 ROW_PX = 44

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import estimates, gpu_lanes, idle_gaps, margins, notes, palette, queue_depth, throughput, times
-from dashboards.words import utc_text
+from dashboards.words.texts import utc_text
 from queries.annotations.marks import Mark
 from queries.findings.findings import Poison
 

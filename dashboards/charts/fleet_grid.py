@@ -8,7 +8,7 @@ import pandas as pd
 
 from dashboards.charts import notes, palette, times
 from dashboards.rows import Row, rows_of
-from dashboards.words import engine_label, short_instance
+from dashboards.words.texts import engine_label, short_instance
 from queries.annotations.marks import Mark
 
 SELECTION = "cell"

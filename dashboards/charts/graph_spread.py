@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import palette, series_colours
-from dashboards.measures import series_named
+from dashboards.questions.measures import series_named
 
 ROW_PX = 34
 LABEL_PX = 130

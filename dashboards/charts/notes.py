@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import palette, times
-from dashboards.words import utc_text
+from dashboards.words.texts import utc_text
 from queries.annotations.marks import Mark
 
 SIGN = "▼"

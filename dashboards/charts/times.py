@@ -9,7 +9,7 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
-from dashboards.words import utc_text
+from dashboards.words.texts import utc_text
 
 HOVER_FORMAT = "%Y-%m-%d %H:%M:%S.%L"
 AXIS_FORMAT = {"milliseconds": ".%L", "seconds": ":%S", "minutes": "%H:%M", "hours": "%H:%M", "date": "%d %b"}

@@ -5,19 +5,12 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from dashboards.alert_words import (
-    ALERTS_MAX,
-    alerts_sentence,
-    alerts_table,
-    history_table,
-    runbooks,
-    silences_table,
-)
-from dashboards.alerts import Alert, Standings, standings
-from dashboards.answers import REFRESH_S, Answer, answer
-from dashboards.notices import ago_text, say_problem, viewer_zone
-from dashboards.ranges import RANGES
-from dashboards.words import counted, escaped
+from dashboards.parts.notices import ago_text, say_problem, viewer_zone
+from dashboards.questions.ranges import RANGES
+from dashboards.reading.alerts import Alert, Standings, standings
+from dashboards.reading.answers import REFRESH_S, Answer, answer
+from dashboards.words.alerts import ALERTS_MAX, alerts_sentence, alerts_table, history_table, runbooks, silences_table
+from dashboards.words.texts import counted, escaped
 
 HISTORY_RANGES = ["2 h", "24 h", "7 d"]
 HISTORY_DEFAULT = "24 h"

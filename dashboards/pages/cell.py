@@ -3,20 +3,21 @@
 import pandas as pd
 import streamlit as st
 
-from dashboards.answers import REFRESH_S, Answer, answer
-from dashboards.cell_chooser import offer_cells
-from dashboards.cells import CANDIDATES_MAX, EXECUTIONS_MAX, around, bounds, is_running, window
 from dashboards.charts.cell_timeline import cell_timeline
 from dashboards.charts.choices import choices
 from dashboards.charts.gpu_lanes import SELECTION
 from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, GRAPHS_PAGE, WHAT_IF_PAGE, cell_parameters, graphs_parameters
-from dashboards.notices import Known, say_freshness, say_problem, viewer_zone
-from dashboards.outcomes import Outcome, story
+from dashboards.parts.cell_chooser import offer_cells
+from dashboards.parts.notices import Known, say_freshness, say_problem, viewer_zone
+from dashboards.questions.cells import CANDIDATES_MAX, EXECUTIONS_MAX, around, bounds, is_running, window
+from dashboards.reading.answers import REFRESH_S, Answer, answer
+from dashboards.reading.outcomes import Outcome, story
+from dashboards.reading.store import clickhouse_url
 from dashboards.rows import Row, first_row
-from dashboards.store import clickhouse_url
-from dashboards.story_words import chapter_text, execution_table, fields_missing
-from dashboards.words import cell_header, cell_sentence, counted, escaped
+from dashboards.words.cells import cell_header, cell_sentence
+from dashboards.words.stories import chapter_text, execution_table, fields_missing
+from dashboards.words.texts import counted, escaped
 from queries.postmortem.markdown import markdown_of
 from queries.postmortem.story import Story, poisons_of
 

@@ -2,17 +2,17 @@
 
 import streamlit as st
 
-from dashboards.answers import Answer, answer
 from dashboards.charts.arm_cells import SELECTION, arm_cells
 from dashboards.charts.arm_shifts import arm_shifts
-from dashboards.comparison_words import comparison_sentence, comparison_table
-from dashboards.controls import choose_one, choose_range
 from dashboards.links import CELL_PAGE, cell_parameters
-from dashboards.notices import say_freshness, say_problem
-from dashboards.outcomes import COMPARISON_FRESH_S, comparison
-from dashboards.ranges import ALL_TIME, TimeRange, since
-from dashboards.store import clickhouse_url
-from dashboards.words import escaped
+from dashboards.parts.controls import choose_one, choose_range
+from dashboards.parts.notices import say_freshness, say_problem
+from dashboards.questions.ranges import ALL_TIME, TimeRange, since
+from dashboards.reading.answers import Answer, answer
+from dashboards.reading.outcomes import COMPARISON_FRESH_S, comparison
+from dashboards.reading.store import clickhouse_url
+from dashboards.words.comparisons import comparison_sentence, comparison_table
+from dashboards.words.texts import escaped
 from queries.compare.cells import LABELS
 from queries.compare.comparison import Comparison, Metric, Verdict
 from queries.compare.markdown import markdown

@@ -5,9 +5,11 @@ from datetime import datetime
 import pandas as pd
 import streamlit as st
 
-from dashboards.answers import REFRESH_S, Answer, answer
 from dashboards.charts.fleet_grid import COMPACT, ROOMY, SELECTION, fleet_grid
-from dashboards.fleet import (
+from dashboards.links import CELL_PAGE, cell_parameters
+from dashboards.parts.noted import Noted, noted_about, say_noted
+from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
+from dashboards.questions.fleet import (
     COMPACT_ABOVE,
     ORDERS,
     Filters,
@@ -21,12 +23,10 @@ from dashboards.fleet import (
     pages_of,
     worst_stretches,
 )
-from dashboards.links import CELL_PAGE, cell_parameters
-from dashboards.noted import Noted, noted_about, say_noted
-from dashboards.notices import say_freshness, say_problem, viewer_zone
-from dashboards.ranges import ALL_TIME, DEFAULT_RANGE, RANGES, TimeRange, since
-from dashboards.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
-from dashboards.words import fleet_sentence
+from dashboards.questions.ranges import ALL_TIME, DEFAULT_RANGE, RANGES, TimeRange, since
+from dashboards.reading.answers import REFRESH_S, Answer, answer
+from dashboards.words.cells import fleet_sentence
+from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
 
 # A filter's name in the URL and in the catalogue, and the column of `engines` that has its choices.
 # (A comment: Streamlit would show a string that stands by itself in a page.)

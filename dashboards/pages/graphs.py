@@ -6,19 +6,19 @@ from typing import NamedTuple
 import pandas as pd
 import streamlit as st
 
-from dashboards.answers import Answer, answer
-from dashboards.change_words import changes_sentence, changes_table, costs_table, drift_table, drifting
 from dashboards.charts.graph_spread import GPU_TIME, HANDOFF, graph_spread
 from dashboards.charts.graph_steps import graph_steps
 from dashboards.charts.series_colours import named_series
-from dashboards.controls import choose_any, choose_one, choose_range
-from dashboards.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, steps_of
-from dashboards.noted import noted_about, say_noted
-from dashboards.notices import say_freshness, say_problem, viewer_zone
-from dashboards.outcomes import Outcome, changes
-from dashboards.ranges import ALL_TIME, TimeRange, since
-from dashboards.store import clickhouse_url
-from dashboards.words import escaped
+from dashboards.parts.controls import choose_any, choose_one, choose_range
+from dashboards.parts.noted import noted_about, say_noted
+from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
+from dashboards.questions.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, steps_of
+from dashboards.questions.ranges import ALL_TIME, TimeRange, since
+from dashboards.reading.answers import Answer, answer
+from dashboards.reading.outcomes import Outcome, changes
+from dashboards.reading.store import clickhouse_url
+from dashboards.words.changes import changes_sentence, changes_table, costs_table, drift_table, drifting
+from dashboards.words.texts import escaped
 from queries.annotations.marks import Mark
 from queries.changes.detection import SHIFT_MIN_PERCENT
 from queries.changes.found import Change

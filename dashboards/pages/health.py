@@ -2,10 +2,11 @@
 
 import streamlit as st
 
-from dashboards.answers import REFRESH_S, Answer, answer
 from dashboards.charts.ingest import ingest
-from dashboards.collector import Collected, collector
-from dashboards.health import (
+from dashboards.parts.notices import ago_text, say_problem, viewer_zone
+from dashboards.reading.answers import REFRESH_S, Answer, answer
+from dashboards.reading.collector import Collected, collector
+from dashboards.words.health import (
     clocks_table,
     figures,
     health_sentence,
@@ -18,8 +19,7 @@ from dashboards.health import (
     silent_only,
     silent_table,
 )
-from dashboards.notices import ago_text, say_problem, viewer_zone
-from dashboards.words import counted, escaped
+from dashboards.words.texts import counted, escaped
 
 LOOK_BACK = "-1d"
 ROWS_MAX = 20

@@ -6,12 +6,12 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from dashboards.answers import Answer
 from dashboards.charts.answer_chart import MARKS, answer_chart
-from dashboards.columns import default_across, default_up, figures, labels, times
-from dashboards.console import PARAMETER_PREFIX, Question, as_file, by_topic, forget, told
-from dashboards.notices import say_freshness, viewer_zone, zone_name
-from dashboards.words import counted, escaped
+from dashboards.parts.notices import say_freshness, viewer_zone, zone_name
+from dashboards.questions.columns import default_across, default_up, figures, labels, times
+from dashboards.reading.answers import Answer
+from dashboards.reading.console import PARAMETER_PREFIX, Question, as_file, by_topic, forget, told
+from dashboards.words.texts import counted, escaped
 from queries.ad_hoc import FILE_ROWS_MAX, ROWS_MAX
 from queries.catalogue import Parameter, Query, load
 from queries.runner import RawFormat

@@ -2,20 +2,21 @@
 
 import streamlit as st
 
-from dashboards.answers import answer
-from dashboards.cell_chooser import offer_cells
-from dashboards.cells import EXECUTIONS_MAX, window
 from dashboards.charts.palette import graph_colours
 from dashboards.charts.replayed_choices import replayed_choices
 from dashboards.charts.simulated_runs import simulated_runs
-from dashboards.controls import choose_one
 from dashboards.links import CELL_PAGE, WHAT_IF_PAGE, cell_parameters
-from dashboards.notices import say_freshness, say_problem, viewer_zone
-from dashboards.outcomes import Outcome, exact_replay, simulated_replay
-from dashboards.replay_words import replay_sentence, swap_table
+from dashboards.parts.cell_chooser import offer_cells
+from dashboards.parts.controls import choose_one
+from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
+from dashboards.questions.cells import EXECUTIONS_MAX, window
+from dashboards.reading.answers import answer
+from dashboards.reading.outcomes import Outcome, exact_replay, simulated_replay
+from dashboards.reading.store import clickhouse_url
 from dashboards.rows import Row, first_row
-from dashboards.store import clickhouse_url
-from dashboards.words import cell_header, escaped
+from dashboards.words.cells import cell_header
+from dashboards.words.replays import replay_sentence, swap_table
+from dashboards.words.texts import escaped
 from engine_hooks.cost_model.registry import COST_MODELS
 from queries.replay.result import Replay
 from queries.replay.screen import checks

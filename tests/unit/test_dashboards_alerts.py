@@ -9,11 +9,11 @@ import streamlit as st
 from clickhouse_connect.driver.client import Client
 from streamlit.testing.v1 import AppTest
 
-from dashboards import alerts
-from dashboards.alert_words import address, alerts_sentence, alerts_table
-from dashboards.alerts import Alert, Standings
 from dashboards.links import ALERTS_PAGE
-from dashboards.store import ALERTMANAGER_VARIABLE, DATA_DIR_VARIABLE
+from dashboards.reading import alerts
+from dashboards.reading.alerts import Alert, Standings
+from dashboards.reading.store import ALERTMANAGER_VARIABLE, DATA_DIR_VARIABLE
+from dashboards.words.alerts import address, alerts_sentence, alerts_table
 from queries.alerts.delivery.silences import OwnSilences, new_silence
 from queries.alerts.states import State
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store

@@ -6,13 +6,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboards import words
-from dashboards.cells import bounds, is_running, window
 from dashboards.charts import choices, estimates, fleet_grid, margins, palette, throughput, times
 from dashboards.charts.cell_timeline import cell_timeline, drawn_executions
-from dashboards.ranges import DEFAULT_RANGE, RANGES
+from dashboards.questions.cells import bounds, is_running, window
+from dashboards.questions.ranges import DEFAULT_RANGE, RANGES
 from dashboards.rows import first_row
-from dashboards.tables import stuck_table
+from dashboards.words.cells import cell_sentence, fleet_sentence
+from dashboards.words.tables import stuck_table
+from dashboards.words.texts import age, clock, escaped, utc_text
 from queries.findings.findings import Poison
 
 BEGIN = pd.Timestamp("2026-11-01T00:00:00.000000500Z")
@@ -208,13 +209,13 @@ def test_colours_are_steady_and_tell_kinds_apart() -> None:
 class TestWords:
     def test_the_fleet_in_a_sentence(self) -> None:
         rows = cells({"stuck": True, "plain_fraction": 0.92}, {"service_instance_id": "instance-2"})
-        told = words.fleet_sentence(rows, "in the last 30 minutes")
+        told = fleet_sentence(rows, "in the last 30 minutes")
         assert told.startswith("**2 engines in the last 30 minutes, 1 stuck in plain decode** (1 cell).")
         assert "(cell?engine=instance-1&cell=bench-1)" in told
         assert "92 %" in told
 
     def test_a_fine_fleet(self) -> None:
-        assert words.fleet_sentence(cells(), "today") == "**1 engine today, none stuck in plain decode.**"
+        assert fleet_sentence(cells(), "today") == "**1 engine today, none stuck in plain decode.**"
 
     @pytest.mark.parametrize(
         ("cell", "expected"),
@@ -227,7 +228,7 @@ class TestWords:
         ],
     )
     def test_a_cell_in_a_sentence(self, cell: dict[str, Any], expected: str) -> None:
-        assert expected in words.cell_sentence(first_row(cells(cell)), None, inflation())
+        assert expected in cell_sentence(first_row(cells(cell)), None, inflation())
 
     @pytest.mark.parametrize(
         ("gain", "expected"),
@@ -235,24 +236,24 @@ class TestWords:
     )
     def test_what_the_best_graph_would_have_given(self, gain: float | None, expected: str) -> None:
         stuck = first_row(stuck_rows(gain_percent=gain))
-        assert expected in words.cell_sentence(first_row(cells({"stuck": True})), stuck, inflation().iloc[:0])
+        assert expected in cell_sentence(first_row(cells({"stuck": True})), stuck, inflation().iloc[:0])
 
     def test_markdown_of_engines_is_shown_as_it_stands(self) -> None:
-        assert words.escaped("[a](b)*c|d") == r"\[a\]\(b\)\*c\|d"
+        assert escaped("[a](b)*c|d") == r"\[a\]\(b\)\*c\|d"
 
     @pytest.mark.parametrize(
         ("seconds", "expected"),
         [(5, "5 s"), (65, "1 min 5 s"), (3700, "1 h 1 min"), (90000, "1 d 1 h"), (-3, "0 s")],
     )
     def test_ages(self, seconds: int, expected: str) -> None:
-        assert words.age(timedelta(seconds=seconds)) == expected
+        assert age(timedelta(seconds=seconds)) == expected
 
     def test_times_are_the_viewers(self) -> None:
         zone = timezone(timedelta(hours=5, minutes=30))
         instant = datetime(2026, 11, 1, 20, 0, tzinfo=UTC)
-        assert words.clock(instant, zone, instant) == "01:30:00"
-        assert words.clock(instant, zone, instant + timedelta(days=3)) == "2026-11-02 01:30:00"
-        assert words.utc_text(pd.Timestamp(instant)) == "2026-11-01 20:00:00.000 UTC"
+        assert clock(instant, zone, instant) == "01:30:00"
+        assert clock(instant, zone, instant + timedelta(days=3)) == "2026-11-02 01:30:00"
+        assert utc_text(pd.Timestamp(instant)) == "2026-11-01 20:00:00.000 UTC"
 
 
 def test_the_table_of_stuck_cells_links_each() -> None:

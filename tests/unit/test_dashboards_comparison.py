@@ -8,11 +8,11 @@ import pytest
 import streamlit as st
 from clickhouse_connect.driver.client import Client
 
-from dashboards import outcomes
 from dashboards.charts.arm_cells import arm_cells, cell_rows
 from dashboards.charts.arm_shifts import arm_shifts, extent, shift_row
-from dashboards.comparison_words import comparison_sentence, comparison_table
 from dashboards.links import COMPARE_PAGE
+from dashboards.reading import outcomes
+from dashboards.words.comparisons import comparison_sentence, comparison_table
 from queries.compare.comparison import Comparison, Metric, Verdict, compared
 from tests.browser.two_arms import two_arms_store
 from tests.fixtures.arm_tables import Table, cell_at, cells_of_table, synthetic_noises

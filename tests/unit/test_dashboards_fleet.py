@@ -6,11 +6,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboards import fleet, words
-from dashboards.answers import Answer
 from dashboards.charts.fleet_grid import COMPACT, fleet_grid, grid_rows
-from dashboards.fleet import Filters
-from dashboards.tables import stretches_table
+from dashboards.questions import fleet
+from dashboards.questions.fleet import Filters
+from dashboards.reading.answers import Answer
+from dashboards.words.cells import fleet_sentence
+from dashboards.words.tables import stretches_table
 from tests.unit.test_dashboards_charts import BEGIN, cells
 
 
@@ -132,7 +133,7 @@ class TestPages:
 
 
 def test_the_sentence_counts_stuck_cells_and_not_stretches() -> None:
-    told = words.fleet_sentence(stretches(4), "in the last 24 hours")
+    told = fleet_sentence(stretches(4), "in the last 24 hours")
     assert "4 engines in the last 24 hours, 2 stuck in plain decode** (4 cells of 2 engines)" in told
 
 

@@ -8,10 +8,10 @@ import pytest
 import streamlit as st
 from clickhouse_connect.driver.client import Client
 
-from dashboards import answers
 from dashboards.charts import series_colours
 from dashboards.links import GRAPHS_PAGE
-from dashboards.measures import MEASURES, steps_of
+from dashboards.questions.measures import MEASURES, steps_of
+from dashboards.reading import answers
 from tests.browser.two_arms import two_arms_store
 from tests.fixtures.databases import database, read_only_url
 from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said

@@ -11,11 +11,12 @@ import pytest
 import streamlit as st
 from clickhouse_connect.driver.client import Client
 
-from dashboards import collector, health
 from dashboards.charts.ingest import ingest
-from dashboards.collector import Collected, Sample
 from dashboards.links import HEALTH_PAGE
-from dashboards.store import COLLECTOR_VARIABLE
+from dashboards.reading import collector
+from dashboards.reading.collector import Collected, Sample
+from dashboards.reading.store import COLLECTOR_VARIABLE
+from dashboards.words import health
 from queries.errors import RefusedError, UnreachableError
 from tests.browser.labelled_cells import labelled_store
 from tests.fixtures.otlp_files import requests_in

@@ -11,10 +11,11 @@ import streamlit as st
 from clickhouse_connect.driver.client import Client
 from streamlit.testing.v1 import AppTest
 
-from dashboards import answers
 from dashboards.commands import APP
 from dashboards.links import CELL_PAGE, cell_address, cell_parameters
-from dashboards.store import URL_VARIABLE
+from dashboards.reading import answers
+from dashboards.reading.shared import LastGood
+from dashboards.reading.store import URL_VARIABLE
 from queries.errors import UnreachableError
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
 from tests.fixtures.databases import database, read_only_url
@@ -213,8 +214,8 @@ def test_answers_share_one_query(labelled_url: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_last_good_answers_are_bounded() -> None:
-    kept = answers.LastGood()
-    for number in range(answers.ANSWERS_MAX + 5):
+    kept = LastGood(answers.Answer(), entries_max=48)
+    for number in range(53):
         kept.keep((number,), answers.Answer(at=datetime.now(UTC)))
     assert not kept.recall((0,)).known
-    assert kept.recall((answers.ANSWERS_MAX + 4,)).known
+    assert kept.recall((52,)).known

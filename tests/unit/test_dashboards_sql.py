@@ -10,12 +10,12 @@ import pytest
 import streamlit as st
 from clickhouse_connect.driver.client import Client
 
-from dashboards import console
 from dashboards.charts.answer_chart import GROUPS_MAX, answer_chart
-from dashboards.columns import default_across, default_up, labels
-from dashboards.console import Question
 from dashboards.links import SQL_PAGE
-from dashboards.store import URL_VARIABLE
+from dashboards.questions.columns import default_across, default_up, labels
+from dashboards.reading import console
+from dashboards.reading.console import Question
+from dashboards.reading.store import URL_VARIABLE
 from queries.catalogue import load
 from queries.errors import RefusedError
 from tests.browser.labelled_cells import labelled_store

@@ -8,10 +8,10 @@ import pytest
 import streamlit as st
 from clickhouse_connect.driver.client import Client
 
-from dashboards import outcomes
 from dashboards.charts.replayed_choices import RECORDED, charge_rows, choice_rows, replayed_choices
 from dashboards.links import WHAT_IF_PAGE, cell_parameters
-from dashboards.replay_words import replay_sentence, swap_table
+from dashboards.reading import outcomes
+from dashboards.words.replays import replay_sentence, swap_table
 from queries.replay.replaying import Form, replayed
 from queries.replay.result import Replay
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dashboards.words import clock, utc_text
+from dashboards.words.texts import clock, utc_text
 
 
 class Column(NamedTuple):

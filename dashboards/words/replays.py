@@ -1,6 +1,6 @@
 """A replay in words and as a table: pure functions, so that tests need no browser."""
 
-from dashboards.words import counted, escaped, percent
+from dashboards.words.texts import counted, escaped, percent
 from queries.replay.result import ExactReplay, Replay
 from queries.replay.words import swaps_of
 

@@ -5,15 +5,13 @@ shown while a newer one is fetched. Where ClickHouse is away, the last good answ
 with its age and what is wrong.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from threading import Lock
 
 import pandas as pd
-import streamlit as st
 
-from dashboards.store import clickhouse_url
+from dashboards.reading.shared import LastGood, shared
+from dashboards.reading.store import clickhouse_url
 from queries.errors import QueriesError
 from queries.runner import run
 
@@ -43,28 +41,7 @@ class Answer:
         return self.at is not None
 
 
-class LastGood:
-    """The last good answer to each question, at most `ANSWERS_MAX` of them; safe to share between threads."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._answers: OrderedDict[tuple[object, ...], Answer] = OrderedDict()
-
-    def keep(self, key: tuple[object, ...], answer: Answer) -> None:
-        """Remember an answer, and forget the one that was longest not asked for."""
-        with self._lock:
-            self._answers[key] = answer
-            self._answers.move_to_end(key)
-            while len(self._answers) > ANSWERS_MAX:
-                self._answers.popitem(last=False)
-
-    def recall(self, key: tuple[object, ...]) -> Answer:
-        """The last good answer, or one that knows nothing."""
-        with self._lock:
-            return self._answers.get(key, Answer())
-
-
-LAST_GOOD = LastGood()
+LAST_GOOD = LastGood(Answer(), ANSWERS_MAX)
 
 
 def answer(question: str, **parameters: str | int) -> Answer:
@@ -85,21 +62,13 @@ def slow_answer(question: str, **parameters: str | int) -> Answer:
     return shared_slow_answer(clickhouse_url(), question, named)
 
 
-@st.cache_data(
-    ttl=FRESH_S, refresh_mode="background", max_entries=ANSWERS_MAX, show_spinner="Asking ClickHouse …", scope="global"
-)
+@shared(FRESH_S, ANSWERS_MAX, "Asking ClickHouse …")
 def shared_answer(url: str, question: str, parameters: tuple[tuple[str, str | int], ...]) -> Answer:
     """One answer for all viewers. A failure is an answer too, so that a store that is away is not asked by each."""
     return asked_now(url, question, parameters)
 
 
-@st.cache_data(
-    ttl=SLOW_FRESH_S,
-    refresh_mode="background",
-    max_entries=ANSWERS_MAX,
-    show_spinner="Asking ClickHouse …",
-    scope="global",
-)
+@shared(SLOW_FRESH_S, ANSWERS_MAX, "Asking ClickHouse …")
 def shared_slow_answer(url: str, question: str, parameters: tuple[tuple[str, str | int], ...]) -> Answer:
     """The same, kept for longer."""
     return asked_now(url, question, parameters)

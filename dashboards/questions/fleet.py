@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from dashboards.answers import Answer, answer, slow_answer
-from dashboards.ranges import TimeRange, since
-from dashboards.words import counted
+from dashboards.questions.ranges import TimeRange, since
+from dashboards.reading.answers import Answer, answer, slow_answer
+from dashboards.words.texts import counted
 
 CELLS_MAX: Final = 3000
 """Cells drawn one by one; of more, stretches are drawn."""

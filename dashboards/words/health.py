@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dashboards.collector import Collected, Sample
-from dashboards.markdown import Column, since, table
+from dashboards.reading.collector import Collected, Sample
 from dashboards.rows import rows_of
-from dashboards.words import age, counted, escaped
+from dashboards.words.markdown import Column, since, table
+from dashboards.words.texts import age, counted, escaped
 
 SILENT_S = 60.0
 """An engine from which nothing arrived for so long is silent; as the alert rule EngineSilent has it."""

@@ -18,11 +18,11 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import pandas as pd
-import streamlit as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from dashboards.answers import FRESH_S
-from dashboards.store import collector_url
+from dashboards.reading.answers import FRESH_S
+from dashboards.reading.shared import shared
+from dashboards.reading.store import collector_url
 from queries.errors import QueriesError, RefusedError, UnreachableError
 from queries.rows import CA_VARIABLE
 
@@ -96,11 +96,11 @@ SEEN = Seen()
 
 def collector() -> Collected:
     """What is known of the collector that the settings name."""
-    return shared(collector_url())
+    return shared_reading(collector_url())
 
 
-@st.cache_data(ttl=FRESH_S, refresh_mode="background", max_entries=4, show_spinner=False, scope="global")
-def shared(url: str) -> Collected:
+@shared(FRESH_S, 4)
+def shared_reading(url: str) -> Collected:
     """One reading for all viewers. A failure is a reading too."""
     try:
         return read(url)

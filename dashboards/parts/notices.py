@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from dashboards.words import age, clock, escaped
+from dashboards.words.texts import age, clock, escaped
 
 
 class Known(Protocol):

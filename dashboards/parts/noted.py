@@ -6,12 +6,12 @@ from typing import NamedTuple
 import pandas as pd
 import streamlit as st
 
-from dashboards.answers import Answer, answer
 from dashboards.charts.notes import SIGN
-from dashboards.notices import viewer_zone
-from dashboards.ranges import TimeRange
+from dashboards.parts.notices import viewer_zone
+from dashboards.questions.ranges import TimeRange
+from dashboards.reading.answers import Answer, answer
 from dashboards.rows import rows_of
-from dashboards.words import escaped
+from dashboards.words.texts import escaped
 from queries.annotations.marks import Mark, mark_of
 
 MARKS_MAX = 200

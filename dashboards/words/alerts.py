@@ -5,11 +5,11 @@ from datetime import UTC, datetime, tzinfo
 
 import pandas as pd
 
-from dashboards.alerts import Alert, Kept, Standings
 from dashboards.links import cell_address
-from dashboards.markdown import Column, since, table
+from dashboards.reading.alerts import Alert, Kept, Standings
 from dashboards.rows import Row, rows_of
-from dashboards.words import counted, escaped
+from dashboards.words.markdown import Column, since, table
+from dashboards.words.texts import counted, escaped
 
 ALERTS_MAX = 50
 """Alerts listed of each kind; `tachograph alerts list` has all of them."""

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from dashboards.answers import answer
 from dashboards.links import cell_parameters
-from dashboards.notices import say_problem, viewer_zone
+from dashboards.parts.notices import say_problem, viewer_zone
+from dashboards.reading.answers import answer
 from dashboards.rows import Row, rows_of
-from dashboards.words import clock, engine_label, escaped, percent
+from dashboards.words.texts import clock, engine_label, escaped, percent
 
 OFFERED_MAX = 20
 SINCE = "-1d"

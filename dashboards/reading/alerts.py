@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import streamlit as st
 from pydantic import SecretStr
 
-from dashboards.answers import FRESH_S
-from dashboards.store import alertmanager_urls, data_dir
+from dashboards.reading.answers import FRESH_S
+from dashboards.reading.shared import LastGood, shared
+from dashboards.reading.store import alertmanager_urls, data_dir
 from queries.alerts.book import Entry
 from queries.alerts.delivery.receivers import alertmanager_silences, own_silences
 from queries.alerts.delivery.silences import Silence
@@ -95,24 +95,25 @@ class Standings:
         return self.evaluated_at is not None and (now - self.evaluated_at).total_seconds() > LATE_S
 
 
-LAST_GOOD: dict[Place, Standings] = {}
-"""One a place; there is one place in a process."""
+PLACES_MAX: Final = 2
+"""There is one place in a process."""
+LAST_GOOD = LastGood(Standings(), PLACES_MAX)
 
 
 def standings() -> Standings:
     """What is known of the alerts of the data directory that the settings name."""
-    return shared(data_dir(), alertmanager_urls())
+    return shared_standings(data_dir(), alertmanager_urls())
 
 
-@st.cache_data(ttl=FRESH_S, refresh_mode="background", max_entries=2, show_spinner=False, scope="global")
-def shared(directory: Path, urls: str) -> Standings:
+@shared(FRESH_S, PLACES_MAX)
+def shared_standings(directory: Path, urls: str) -> Standings:
     """One reading for all viewers. A failure is a reading too."""
     place = Place(directory, urls)
     try:
         good = read(place, datetime.now(UTC))
     except QueriesError as wrong:
-        return replace(LAST_GOOD.get(place, Standings()), problem=str(wrong))
-    LAST_GOOD[place] = good
+        return replace(LAST_GOOD.recall((place,)), problem=str(wrong))
+    LAST_GOOD.keep((place,), good)
     return good
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, tzinfo
 import pandas as pd
 
 from dashboards.links import cell_address
-from dashboards.markdown import Column, table
 from dashboards.rows import Row, rows_of
-from dashboards.words import clock, engine_label, escaped, percent, short_instance, utc_text
+from dashboards.words.markdown import Column, table
+from dashboards.words.texts import clock, engine_label, escaped, percent, short_instance, utc_text
 
 STUCK_ROWS_MAX = 20
 """Stuck cells listed; `tachograph query stuck_plain` has all of them."""

@@ -1,18 +1,15 @@
 """What the pages show besides answers of the catalogue: stories, comparisons, replays and changes.
 
-Like `dashboards.answers`: computed once for all viewers, and never an exception. Each takes a tenth of a
+Like `dashboards.reading.answers`: computed once for all viewers, and never an exception. Each takes a tenth of a
 second to many, so an older outcome is shown while a newer one is computed.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from threading import Lock
 from typing import Any, Generic, TypeVar
 
-import streamlit as st
-
+from dashboards.reading.shared import Key, LastGood, shared
 from queries.changes.found import Change, changes_in
 from queries.changes.history import METRICS, Metric, stored_series
 from queries.compare.comparison import Comparison
@@ -25,7 +22,6 @@ from queries.replay.replaying import SEEDS, Form, replayed
 from queries.replay.result import Replay
 
 T = TypeVar("T")
-Key = tuple[object, ...]
 
 STORY_FRESH_S = 10
 COMPARISON_FRESH_S = 30
@@ -49,28 +45,7 @@ class Outcome(Generic[T]):
     """Why there is nothing to compute, though ClickHouse answered; '' where there is."""
 
 
-class LastOutcomes:
-    """The last good outcomes, at most `OUTCOMES_MAX` of them; safe to share between threads."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._outcomes: OrderedDict[Key, Outcome[Any]] = OrderedDict()
-
-    def keep(self, key: Key, outcome: Outcome[Any]) -> None:
-        """Remember one, and forget the one that was kept longest."""
-        with self._lock:
-            self._outcomes[key] = outcome
-            self._outcomes.move_to_end(key)
-            while len(self._outcomes) > OUTCOMES_MAX:
-                self._outcomes.popitem(last=False)
-
-    def recall(self, key: Key) -> Outcome[Any]:
-        """The last good one, or one that knows nothing."""
-        with self._lock:
-            return self._outcomes.get(key, Outcome())
-
-
-LAST_GOOD = LastOutcomes()
+LAST_GOOD: LastGood[Outcome[Any]] = LastGood(Outcome(), OUTCOMES_MAX)
 
 
 def attempted(key: Key, compute: Callable[[], T]) -> Outcome[T]:
@@ -86,25 +61,13 @@ def attempted(key: Key, compute: Callable[[], T]) -> Outcome[T]:
     return good
 
 
-@st.cache_data(
-    ttl=STORY_FRESH_S,
-    refresh_mode="background",
-    max_entries=OUTCOMES_MAX,
-    show_spinner="Looking for what happened …",
-    scope="global",
-)
+@shared(STORY_FRESH_S, OUTCOMES_MAX, "Looking for what happened …")
 def story(url: str, instance: str, cell: str) -> Outcome[Story]:
     """The post-mortem of a cell."""
     return attempted(("story", url, instance, cell), lambda: told(url, cell, instance).story)
 
 
-@st.cache_data(
-    ttl=COMPARISON_FRESH_S,
-    refresh_mode="background",
-    max_entries=OUTCOMES_MAX,
-    show_spinner="Comparing the arms …",
-    scope="global",
-)
+@shared(COMPARISON_FRESH_S, OUTCOMES_MAX, "Comparing the arms …")
 def comparison(
     url: str, arms: tuple[str, str], by: tuple[str, ...], metric: str, since: str | None
 ) -> Outcome[Comparison]:
@@ -123,13 +86,7 @@ def comparison(
     )
 
 
-@st.cache_data(
-    ttl=CHANGES_FRESH_S,
-    refresh_mode="background",
-    max_entries=OUTCOMES_MAX,
-    show_spinner="Looking for changes …",
-    scope="global",
-)
+@shared(CHANGES_FRESH_S, OUTCOMES_MAX, "Looking for changes …")
 def changes(url: str, metric: str, since: str | None, shift_min_percent: float) -> Outcome[list[Change]]:
     """Changes of level in the whole fleet, the latest first."""
     chosen = Metric(metric)
@@ -140,13 +97,7 @@ def changes(url: str, metric: str, since: str | None, shift_min_percent: float) 
     return attempted(("changes", url, metric, since, shift_min_percent), compute)
 
 
-@st.cache_data(
-    ttl=REPLAY_FRESH_S,
-    refresh_mode="background",
-    max_entries=OUTCOMES_MAX,
-    show_spinner="Taking each decision again …",
-    scope="global",
-)
+@shared(REPLAY_FRESH_S, OUTCOMES_MAX, "Taking each decision again …")
 def exact_replay(url: str, instance: str, cell: str, model: str) -> Outcome[Replay]:
     """Every decision of a cell taken again by a cost model."""
     return attempted(
@@ -154,13 +105,7 @@ def exact_replay(url: str, instance: str, cell: str, model: str) -> Outcome[Repl
     )
 
 
-@st.cache_data(
-    ttl=REPLAY_FRESH_S,
-    refresh_mode="background",
-    max_entries=OUTCOMES_MAX,
-    show_spinner="Simulating the cell under the other cost model; this takes some seconds …",
-    scope="global",
-)
+@shared(REPLAY_FRESH_S, OUTCOMES_MAX, "Simulating the cell under the other cost model; this takes some seconds …")
 def simulated_replay(url: str, instance: str, cell: str, model: str) -> Outcome[Replay]:
     """A cell simulated under a cost model."""
     return attempted(

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, tzinfo
 import pandas as pd
 
 from dashboards.rows import Row, rows_of
-from dashboards.tables import figure
-from dashboards.words import clock, counted, escaped, utc_text
+from dashboards.words.tables import figure
+from dashboards.words.texts import clock, counted, escaped, utc_text
 from queries.changes.found import Change
 
 DRIFT_MIN_PERCENT = 1.0

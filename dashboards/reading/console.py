@@ -11,8 +11,9 @@ from typing import NamedTuple
 import pandas as pd
 import streamlit as st
 
-from dashboards.answers import Answer, LastGood, in_utc
-from dashboards.store import clickhouse_url
+from dashboards.reading.answers import Answer, in_utc
+from dashboards.reading.shared import LastGood
+from dashboards.reading.store import clickhouse_url
 from queries.ad_hoc import ROWS_MAX, ask, ask_raw
 from queries.catalogue import Query, load
 from queries.errors import QueriesError
@@ -26,7 +27,7 @@ PARAMETER_PREFIX = "p_"
 """Before a parameter's name in the URL, so that none is taken for a filter of another page."""
 
 INSTANT_TYPE = re.compile(r"(Nullable\(|LowCardinality\()*DateTime")
-LAST_GOOD = LastGood()
+LAST_GOOD = LastGood(Answer(), ANSWERS_MAX)
 
 
 class Question(NamedTuple):

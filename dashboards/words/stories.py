@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from dashboards.rows import Row
-from dashboards.words import escaped
+from dashboards.words.texts import escaped
 from queries.catalogue import Column, find
 from queries.postmortem.story import Chapter
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboards.ranges import RANGES, TimeRange
+from dashboards.questions.ranges import RANGES, TimeRange
 
 
 def choose_range(default: str) -> TimeRange:

@@ -4,8 +4,8 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from dashboards.answers import Answer, answer
-from dashboards.ranges import TimeRange, since
+from dashboards.questions.ranges import TimeRange, since
+from dashboards.reading.answers import Answer, answer
 from queries.changes.history import Metric
 
 STEPS: Final = 400

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dashboards.words import counted, escaped
+from dashboards.words.texts import counted, escaped
 from queries.compare.comparison import Comparison, Group, Verdict
 from queries.compare.wording import ALL_GROUPS, change, interval_text, signed, stuck, verdict_text
 

@@ -1,0 +1,1 @@
+"""What several pages draw: controls, and what is said of the data's state."""

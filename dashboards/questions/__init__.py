@@ -1,0 +1,1 @@
+"""What the pages ask of a fleet, a cell or a graph, and in which time."""

@@ -1,0 +1,1 @@
+"""What the pages read, shared by all viewers and never an exception."""

@@ -1,0 +1,63 @@
+"""Sentences of the pages: pure functions from rows to plain English, so that tests need no browser.
+
+Rows are those of the query catalogue; text that comes from engines is escaped before it meets Markdown.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+
+import pandas as pd
+
+from dashboards.rows import Row
+
+MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$:])")
+
+
+def escaped(text: object) -> str:
+    """Text that Markdown shows as it stands."""
+    return MARKDOWN.sub(r"\\\1", str(text))
+
+
+def engine_label(row: Row) -> str:
+    """An engine as a person names it: host, package, recipe."""
+    parts = [row.host_name, row.engine_package, row.engine_recipe]
+    return " · ".join(str(part) for part in parts if part) or str(row.service_instance_id)
+
+
+def short_instance(instance: str) -> str:
+    """The last eight characters: enough to tell the runs on one host apart, whose ids may begin with its name."""
+    return instance[-8:]
+
+
+def clock(instant: datetime, zone: tzinfo, today: datetime) -> str:
+    """A time of day in the viewer's zone, with the date where it is not today's."""
+    local = instant.astimezone(zone)
+    same_day = local.date() == today.astimezone(zone).date()
+    return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M:%S}"
+
+
+def age(span: timedelta) -> str:
+    """How long, in the two largest units that tell something."""
+    seconds = max(0, round(span.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    if seconds < 86400:
+        return f"{seconds // 3600} h {seconds % 3600 // 60} min"
+    return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 engine`, `2 engines`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def percent(fraction: float) -> str:
+    """A share without false precision."""
+    return f"{100 * fraction:.0f} %"
+
+
+def utc_text(instant: pd.Timestamp) -> str:
+    """An instant in UTC, to the millisecond, for hovering."""
+    return f"{instant.tz_convert(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
