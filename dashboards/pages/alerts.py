@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from dashboards.parts.notices import ago_text, say_problem, viewer_zone
-from dashboards.questions.ranges import RANGES
+from dashboards.parts.time_range import choose_range, hold_button
+from dashboards.questions.ranges import TimeRange, bounds
 from dashboards.reading.alerts import Alert, Standings, standings
 from dashboards.reading.answers import REFRESH_S, Answer, answer
 from dashboards.words.alerts import ALERTS_MAX, alerts_sentence, alerts_table, history_table, runbooks, silences_table
@@ -84,11 +85,11 @@ def live_now() -> None:
 
 
 @st.fragment(run_every=REFRESH_S)
-def live_history(since: str, words: str, alert: str, host: str) -> None:
+def live_history(time_range: TimeRange, alert: str, host: str) -> None:
     """What became of them."""
-    changes = answer("alert_history", from_=since, alert=alert, host=host, limit=HISTORY_MAX)
+    changes = answer("alert_history", alert=alert, host=host, limit=HISTORY_MAX, **bounds(time_range))
     say_problem([changes])
-    history(changes, words)
+    history(changes, time_range.words)
 
 
 st.title("Who needs somebody now?", anchor=False)
@@ -96,12 +97,10 @@ live_now()
 st.subheader("History", anchor=False)
 bar = st.columns(3)
 with bar[0]:
-    index = HISTORY_RANGES.index(HISTORY_DEFAULT)
-    chosen = RANGES[
-        st.selectbox("Time range, up to now", HISTORY_RANGES, index=index, key="since", bind="query-params")
-    ]
+    chosen = choose_range(HISTORY_DEFAULT, HISTORY_RANGES)
 with bar[1]:
     alert_name = st.text_input("Alert", placeholder="any alert", key="alert", bind="query-params").strip()
 with bar[2]:
     host_name = st.text_input("Host", placeholder="any host", key="alert_host", bind="query-params").strip()
-live_history(chosen.since, chosen.words, alert_name, host_name)
+hold_button(chosen, HISTORY_DEFAULT)
+live_history(chosen, alert_name, host_name)

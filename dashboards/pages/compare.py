@@ -5,9 +5,10 @@ import streamlit as st
 from dashboards.charts.arm_cells import SELECTION, arm_cells
 from dashboards.charts.arm_shifts import arm_shifts
 from dashboards.links import CELL_PAGE, cell_parameters
-from dashboards.parts.controls import choose_one, choose_range
+from dashboards.parts.controls import choose_one
 from dashboards.parts.notices import say_freshness, say_problem
-from dashboards.questions.ranges import ALL_TIME, TimeRange, since
+from dashboards.parts.time_range import choose_range, hold_button
+from dashboards.questions.ranges import ALL_TIME, TimeRange, time_parameters
 from dashboards.reading.answers import Answer, answer
 from dashboards.reading.outcomes import COMPARISON_FRESH_S, comparison
 from dashboards.reading.store import clickhouse_url
@@ -91,11 +92,12 @@ def draw(compared: Comparison) -> None:
 @st.fragment(run_every=COMPARISON_FRESH_S)
 def live(arms: tuple[str, str], by: tuple[str, ...], metric: str, time_range: TimeRange) -> None:
     """Everything that changes while a benchmark runs."""
-    outcome = comparison(clickhouse_url(), arms, by, metric, time_range.since or None)
+    time = time_range.since or None, time_range.until or None
+    outcome = comparison(clickhouse_url(), arms, by, metric, time)
     say_problem([outcome])
     if outcome.value is not None:
         draw(outcome.value)
-        say_freshness(outcome, None)
+        say_freshness(outcome, None, live=not time_range.is_held)
     elif outcome.refusal:
         st.info(f"Nothing to compare: {escaped(outcome.refusal)}.", icon=":material/inbox:")
         st.markdown(
@@ -108,7 +110,7 @@ st.title("Is the second arm better than the first?", anchor=False)
 controls = st.columns([2, 2, 3, 2, 2])
 with controls[4]:
     chosen_range = choose_range(ALL_TIME)
-stored_arms = arms_stored(answer("engines", **since(chosen_range)))
+stored_arms = arms_stored(answer("engines", **time_parameters(chosen_range)))
 first_arm, second_arm = usual_arms(stored_arms)
 with controls[0]:
     chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)
@@ -118,4 +120,5 @@ with controls[2]:
     chosen_rows = choose_rows()
 with controls[3]:
     chosen_metric = choose_one("Compared by", "metric", [str(one) for one in Metric], str(Metric.TOKENS_PER_S))
+hold_button(chosen_range, ALL_TIME)
 live((chosen_first, chosen_second), chosen_rows, chosen_metric, chosen_range)

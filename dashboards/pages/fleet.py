@@ -9,6 +9,7 @@ from dashboards.charts.fleet_grid import COMPACT, ROOMY, SELECTION, fleet_grid
 from dashboards.links import CELL_PAGE, cell_parameters
 from dashboards.parts.noted import Noted, noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
+from dashboards.parts.time_range import choose_range, hold_button, show_all_time
 from dashboards.questions.fleet import (
     COMPACT_ABOVE,
     ORDERS,
@@ -23,7 +24,7 @@ from dashboards.questions.fleet import (
     pages_of,
     worst_stretches,
 )
-from dashboards.questions.ranges import ALL_TIME, DEFAULT_RANGE, RANGES, TimeRange, since
+from dashboards.questions.ranges import DEFAULT_RANGE, TimeRange, time_parameters
 from dashboards.reading.answers import REFRESH_S, Answer, answer
 from dashboards.words.cells import fleet_sentence
 from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
@@ -43,15 +44,6 @@ def offered(engines: pd.DataFrame) -> dict[str, list[str]]:
         name: sorted(str(value) for value in {*found[name], asked[name]} if value and not pd.isna(value))
         for name in FILTERS
     }
-
-
-def choose_range() -> TimeRange:
-    """The time range, bound to the URL."""
-    index = list(RANGES).index(DEFAULT_RANGE)
-    name = st.selectbox(
-        "Time range, up to now", list(RANGES), index=index, key="range", bind="query-params", width=FILTER_PX
-    )
-    return RANGES[name or DEFAULT_RANGE]
 
 
 def choose(name: str, options: list[str]) -> str:
@@ -102,11 +94,6 @@ def grid(found: Fleet, order: str, noted: Noted) -> None:
         st.switch_page(CELL_PAGE, query_params=cell_parameters(cell["service_instance_id"], cell["cell"]))
 
 
-def show_all_time() -> None:
-    """Choose all time, as if the viewer had."""
-    st.session_state["range"] = ALL_TIME
-
-
 def nothing(time_range: TimeRange, wanted: Filters) -> None:
     """What to do where there is no cell to show."""
     which = " that match these filters" if wanted else ""
@@ -146,7 +133,7 @@ def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) 
     """The sentence, the grid and the table; what the table rests on beside."""
     st.markdown(fleet_sentence(found.told.rows, time_range.words))
     grid(found, order, noted_about(found.told.rows, time_range))
-    say_freshness(found.told, newest(found.told.rows))
+    say_freshness(found.told, newest(found.told.rows), live=not time_range.is_held)
     if found.stretch_s:
         stuck_stretches(worst_stretches(found.told.rows))
         return []
@@ -181,14 +168,15 @@ def live(time_range: TimeRange, filters: Filters, order: str, options: dict[str,
 
 
 st.title("Which engines are stuck in plain decode?", anchor=False)
-with st.container(horizontal=True):
-    chosen_range = choose_range()
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    chosen_range = choose_range(DEFAULT_RANGE, width=FILTER_PX)
     choices = offered(engines_in(chosen_range).rows)
     chosen_names = {name: choose(name, choices[name]) for name in FILTERS}
     chosen_filters = Filters(
-        tuple(since(chosen_range).items()),
+        tuple(time_parameters(chosen_range).items()),
         tuple((name, value) for name, value in chosen_names.items() if value),
         choose_concurrency(),
     )
     chosen_order = choose_order()
+    hold_button(chosen_range, DEFAULT_RANGE)
 live(chosen_range, chosen_filters, chosen_order, choices)

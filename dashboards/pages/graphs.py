@@ -9,11 +9,12 @@ import streamlit as st
 from dashboards.charts.graph_spread import GPU_TIME, HANDOFF, graph_spread
 from dashboards.charts.graph_steps import graph_steps
 from dashboards.charts.series_colours import named_series
-from dashboards.parts.controls import choose_any, choose_one, choose_range
+from dashboards.parts.controls import choose_any, choose_one
 from dashboards.parts.noted import noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
+from dashboards.parts.time_range import choose_range, hold_button, show_all_time
 from dashboards.questions.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, steps_of
-from dashboards.questions.ranges import ALL_TIME, TimeRange, since
+from dashboards.questions.ranges import EVER, TimeRange, time_parameters
 from dashboards.reading.answers import Answer, answer
 from dashboards.reading.outcomes import Outcome, changes
 from dashboards.reading.store import clickhouse_url
@@ -27,11 +28,6 @@ USUAL_RANGE = "7 d"
 GRAPHS_MAX = 8
 LIVE_S = 30
 COSTS_MAX = 200
-
-
-def show_all_time() -> None:
-    """Choose all time, as if the viewer had."""
-    st.session_state["range"] = ALL_TIME
 
 
 def nothing(time_range: TimeRange, wanted: dict[str, str]) -> None:
@@ -55,7 +51,8 @@ def level_changes(measure: Measure, time_range: TimeRange) -> Outcome[list[Chang
     """Changes of level in the whole fleet; none are looked for in estimates."""
     if measure.changes_in is None:
         return Outcome()
-    return changes(clickhouse_url(), str(measure.changes_in), time_range.since or "1970-01-01", SHIFT_MIN_PERCENT)
+    time = time_range.since or EVER, time_range.until or None
+    return changes(clickhouse_url(), str(measure.changes_in), time, SHIFT_MIN_PERCENT)
 
 
 def headline(measure: Measure, told: Sequence[Change], time_range: TimeRange) -> None:
@@ -135,10 +132,10 @@ def draw(drawn: Drawn, graphs: Sequence[str]) -> None:
 @st.fragment(run_every=LIVE_S)
 def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph: str) -> None:
     """Everything that changes while one looks."""
-    engines = answer("engines", **since(time_range), **wanted)
+    engines = answer("engines", **time_parameters(time_range), **wanted)
     rows = history(measure, time_range, wanted)
-    costs = answer("graph_costs", limit=COSTS_MAX, **since(time_range), **wanted)
-    spread = answer("handoffs", **since(time_range), **wanted) if measure.name == "handoff" else costs
+    costs = answer("graph_costs", limit=COSTS_MAX, **time_parameters(time_range), **wanted)
+    spread = answer("handoffs", **time_parameters(time_range), **wanted) if measure.name == "handoff" else costs
     found = level_changes(measure, time_range)
     problems = st.container()
     shown: list[Answer | Outcome[list[Change]]] = [engines, rows, costs, spread, found]
@@ -155,7 +152,7 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
             st.markdown(costs_table(costs.rows))
         if len(rows.rows) == ROWS_MAX:
             st.caption(f"Only the first {ROWS_MAX:,} steps are drawn: choose a host, or a shorter time.")
-        say_freshness(rows, None)
+        say_freshness(rows, None, live=not time_range.is_held)
     elif rows.known:
         nothing(time_range, wanted)
     with problems:
@@ -171,7 +168,7 @@ st.title("What does each graph cost, and has that changed?", anchor=False)
 bar = st.columns(5)
 with bar[0]:
     chosen_range = choose_range(USUAL_RANGE)
-known_engines = answer("engines", **since(chosen_range)).rows
+known_engines = answer("engines", **time_parameters(chosen_range)).rows
 with bar[1]:
     chosen_measure = MEASURES[choose_one("Measure", "measure", list(MEASURES), "gpu_time")]
 with bar[2]:
@@ -181,4 +178,5 @@ with bar[3]:
 with bar[4]:
     chosen_graph = choose_any("Graph", "graph", stored(known_engines, "graphs"))
 filters = {"host": chosen_host, "package": chosen_package}
+hold_button(chosen_range, USUAL_RANGE)
 live(chosen_measure, chosen_range, {name: value for name, value in filters.items() if value}, chosen_graph)

@@ -4,15 +4,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboards.questions.ranges import RANGES, TimeRange
-
-
-def choose_range(default: str) -> TimeRange:
-    """The time range up to now."""
-    names = list(RANGES)
-    name = st.selectbox("Time range, up to now", names, index=names.index(default), key="range", bind="query-params")
-    return RANGES[name or default]
-
 
 def choose_any(label: str, key: str, options: Sequence[str]) -> str:
     """One of the options, or '' for any of them; what the URL asks for is one of them."""

@@ -8,14 +8,13 @@ import streamlit as st
 
 from dashboards.charts.notes import SIGN
 from dashboards.parts.notices import viewer_zone
-from dashboards.questions.ranges import TimeRange
+from dashboards.questions.ranges import TimeRange, bounds
 from dashboards.reading.answers import Answer, answer
 from dashboards.rows import rows_of
 from dashboards.words.texts import escaped
 from queries.annotations.marks import Mark, mark_of
 
 MARKS_MAX = 200
-EVER = "1970-01-01"
 TOLD_MAX = 3
 ENGINE = ["host_name", "service_instance_id", "engine_package"]
 
@@ -35,7 +34,7 @@ def noted_about(cells: pd.DataFrame, time_range: TimeRange) -> Noted:
         cells: Rows that name their engines.
         time_range: Up to now.
     """
-    told = answer("annotations", from_=time_range.since or EVER, limit=MARKS_MAX)
+    told = answer("annotations", limit=MARKS_MAX, **bounds(time_range))
     engines = list(cells[ENGINE].drop_duplicates().itertuples(index=False, name=None))
     marks = [mark_of(row._asdict()) for row in rows_of(told.rows)]
     return Noted(tuple(mark for mark in marks if any(mark.concerns(*engine) for engine in engines)), told)

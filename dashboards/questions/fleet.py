@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
-from dashboards.questions.ranges import TimeRange, since
+from dashboards.questions.ranges import TimeRange, time_parameters
 from dashboards.reading.answers import Answer, answer, slow_answer
 from dashboards.words.texts import counted
 
@@ -74,7 +74,7 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
 def engines_in(time_range: TimeRange) -> Answer:
     """The engines of a time range."""
     ask = slow_answer if time_range.is_long else answer
-    return ask("engines", **since(time_range))
+    return ask("engines", **time_parameters(time_range))
 
 
 def matching(engines: pd.DataFrame, filters: Filters) -> pd.DataFrame:

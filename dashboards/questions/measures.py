@@ -1,10 +1,11 @@
 """What the Graphs page can show of a graph over time, and where its rows come from."""
 
+import math
 from typing import Final, NamedTuple
 
 import pandas as pd
 
-from dashboards.questions.ranges import TimeRange, since
+from dashboards.questions.ranges import TimeRange, time_parameters
 from dashboards.reading.answers import Answer, answer
 from queries.changes.history import Metric
 
@@ -36,8 +37,8 @@ MEASURES: Final = {
         Measure("estimate", "estimate", "mean estimate", "estimate_step_ns", None),
     )
 }
-ESTIMATE_STEP_S: Final = {"10 min": 10, "30 min": 10, "2 h": 30, "12 h": 120, "24 h": 300, "7 d": 1800, "all": 1800}
-"""Length of a step by the name of the time range."""
+ESTIMATE_STEPS_S: Final = (10, 30, 120, 300, 1800)
+"""Lengths of a step; the shortest is taken of which a time range has at most `STEPS`."""
 
 
 def history(measure: Measure, time_range: TimeRange, wanted: dict[str, str]) -> Answer:
@@ -49,9 +50,15 @@ def history(measure: Measure, time_range: TimeRange, wanted: dict[str, str]) -> 
         wanted: Filters by `host` and `package`.
     """
     if measure.changes_in is not None:
-        return answer("graph_history", steps=STEPS, limit=ROWS_MAX, **since(time_range), **wanted)
-    step_s = ESTIMATE_STEP_S[time_range.name]
-    return answer("estimate_history", step_s=step_s, limit=ROWS_MAX, **since(time_range), **wanted)
+        return answer("graph_history", steps=STEPS, limit=ROWS_MAX, **time_parameters(time_range), **wanted)
+    step_s = estimate_step_s(time_range.length_s)
+    return answer("estimate_history", step_s=step_s, limit=ROWS_MAX, **time_parameters(time_range), **wanted)
+
+
+def estimate_step_s(length_s: float | None) -> int:
+    """The step that suits a time range; None is all time."""
+    span_s = math.inf if length_s is None else length_s
+    return next((step_s for step_s in ESTIMATE_STEPS_S if span_s <= STEPS * step_s), ESTIMATE_STEPS_S[-1])
 
 
 def steps_of(rows: pd.DataFrame, engines: pd.DataFrame, measure: Measure) -> pd.DataFrame:

@@ -1,10 +1,11 @@
-"""Time ranges that a viewer can choose."""
+"""Time ranges that a viewer can choose: up to now, or held."""
 
+from datetime import datetime
 from typing import NamedTuple
 
 
 class TimeRange(NamedTuple):
-    """A stretch of time up to now."""
+    """A stretch of time."""
 
     name: str
     """On the page and in the URL."""
@@ -12,32 +13,63 @@ class TimeRange(NamedTuple):
     """The query parameter `from`; '' is all time."""
     words: str
     """In a sentence."""
+    length_s: float | None
+    """None is all time."""
+    until: str = ""
+    """The query parameter `to`; '' is now."""
 
     @property
     def is_long(self) -> bool:
-        """Whether questions about it take long, so that they are asked seldom."""
-        return self.name in LONG_RANGES
+        """Whether questions about it take long, so that they are asked seldom.
+
+        All time is not: it may be a minute, of a record just imported.
+        """
+        return self.length_s is not None and self.length_s >= LONG_S
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it stays as it is while time goes on."""
+        return self.name == HELD
 
 
 DEFAULT_RANGE = "30 min"
 ALL_TIME = "all"
-LONG_RANGES = ("12 h", "24 h", "7 d")
-"""All time is not among them: it may be a minute, of a record just imported."""
+HELD = "fixed"
+LONG_S = 12 * 3600
+EVER = "1970-01-01"
 
 RANGES = {
     choice.name: choice
     for choice in (
-        TimeRange("10 min", "-10m", "in the last 10 minutes"),
-        TimeRange("30 min", "-30m", "in the last 30 minutes"),
-        TimeRange("2 h", "-2h", "in the last 2 hours"),
-        TimeRange("12 h", "-12h", "in the last 12 hours"),
-        TimeRange("24 h", "-24h", "in the last 24 hours"),
-        TimeRange("7 d", "-7d", "in the last 7 days"),
-        TimeRange(ALL_TIME, "", "in all stored time"),
+        TimeRange("10 min", "-10m", "in the last 10 minutes", 600),
+        TimeRange("30 min", "-30m", "in the last 30 minutes", 1800),
+        TimeRange("2 h", "-2h", "in the last 2 hours", 7200),
+        TimeRange("12 h", "-12h", "in the last 12 hours", 43_200),
+        TimeRange("24 h", "-24h", "in the last 24 hours", 86_400),
+        TimeRange("7 d", "-7d", "in the last 7 days", 604_800),
+        TimeRange(ALL_TIME, "", "in all stored time", None),
     )
 }
 
 
-def since(time_range: TimeRange) -> dict[str, str | int]:
+def held_range(since: datetime | None, until: datetime, words: str) -> TimeRange:
+    """A range that stays as it is.
+
+    Args:
+        since: None is the beginning of all time.
+        until: Its end, not part of it.
+        words: In a sentence.
+    """
+    length_s = None if since is None else (until - since).total_seconds()
+    return TimeRange(HELD, since.isoformat() if since else "", words, length_s, until.isoformat())
+
+
+def bounds(time_range: TimeRange) -> dict[str, str]:
+    """The parameters of a question about people's marks or alerts, which has no `last_s`."""
+    return {"from_": time_range.since or EVER} | ({"to": time_range.until} if time_range.until else {})
+
+
+def time_parameters(time_range: TimeRange) -> dict[str, str | int]:
     """The parameters of a question about a time range."""
-    return {"from_": time_range.since} if time_range.since else {"last_s": 0}
+    begin: dict[str, str | int] = {"from_": time_range.since} if time_range.since else {"last_s": 0}
+    return begin | ({"to": time_range.until} if time_range.until else {})

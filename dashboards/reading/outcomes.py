@@ -22,6 +22,8 @@ from queries.replay.replaying import SEEDS, Form, replayed
 from queries.replay.result import Replay
 
 T = TypeVar("T")
+Time = tuple[str | None, str | None]
+"""Beginning and end of a time range as queries take them, `-24h`; None is without one."""
 
 STORY_FRESH_S = 10
 COMPARISON_FRESH_S = 30
@@ -68,9 +70,7 @@ def story(url: str, instance: str, cell: str) -> Outcome[Story]:
 
 
 @shared(COMPARISON_FRESH_S, OUTCOMES_MAX, "Comparing the arms …")
-def comparison(
-    url: str, arms: tuple[str, str], by: tuple[str, ...], metric: str, since: str | None
-) -> Outcome[Comparison]:
+def comparison(url: str, arms: tuple[str, str], by: tuple[str, ...], metric: str, time: Time) -> Outcome[Comparison]:
     """Two arms compared.
 
     Args:
@@ -78,23 +78,23 @@ def comparison(
         arms: The arm compared with, and the arm judged.
         by: Labels whose values make a row of their own.
         metric: A `queries.compare.comparison.Metric`.
-        since: The time range's beginning, `-24h`; None is all stored time.
+        time: Beginning and end.
     """
     return attempted(
-        ("comparison", url, arms, by, metric, since),
-        lambda: compare_stored(url, arms, by=by, metric=ComparedMetric(metric), from_=since),
+        ("comparison", url, arms, by, metric, time),
+        lambda: compare_stored(url, arms, by=by, metric=ComparedMetric(metric), from_=time[0], to=time[1]),
     )
 
 
 @shared(CHANGES_FRESH_S, OUTCOMES_MAX, "Looking for changes …")
-def changes(url: str, metric: str, since: str | None, shift_min_percent: float) -> Outcome[list[Change]]:
+def changes(url: str, metric: str, time: Time, shift_min_percent: float) -> Outcome[list[Change]]:
     """Changes of level in the whole fleet, the latest first."""
     chosen = Metric(metric)
 
     def compute() -> list[Change]:
-        return changes_in(stored_series(url, chosen, METRICS[chosen].by, since), chosen, shift_min_percent)
+        return changes_in(stored_series(url, chosen, METRICS[chosen].by, *time), chosen, shift_min_percent)
 
-    return attempted(("changes", url, metric, since, shift_min_percent), compute)
+    return attempted(("changes", url, metric, time, shift_min_percent), compute)
 
 
 @shared(REPLAY_FRESH_S, OUTCOMES_MAX, "Taking each decision again …")

@@ -14,7 +14,7 @@ from dashboards.questions.measures import MEASURES, steps_of
 from dashboards.reading import answers
 from tests.browser.two_arms import two_arms_store
 from tests.fixtures.databases import database, read_only_url
-from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said
+from tests.fixtures.pages import NOWHERE, away, checked, page_opened, pressed, said
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ class TestPage:
     def test_old_data_is_one_click_away(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="10 min")
         assert "No graph executions in the last 10 minutes" in said(app)
-        checked(app.button[0].click().run())
+        pressed(app, "Show all stored time")
         assert "rose by 8." in said(app)
 
     def test_an_empty_store(self, store: Client, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from dashboards.reading.store import URL_VARIABLE
 from queries.errors import UnreachableError
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
 from tests.fixtures.databases import database, read_only_url
-from tests.fixtures.pages import page_opened
+from tests.fixtures.pages import page_opened, pressed
 
 TIMEOUT_S = 30
 NOWHERE = "http://127.0.0.1:9/tachograph"
@@ -102,7 +102,7 @@ class TestFleet:
     def test_old_data_is_outside_the_default_range(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = opened(labelled_url, monkeypatch)
         assert "No graph executions in the last 30 minutes" in said(app)
-        checked(app.button[0].click().run())
+        pressed(app, "Show all stored time")
         assert "5 engines in all stored time" in said(app)
 
     def test_an_empty_store_says_how_to_fill_it(

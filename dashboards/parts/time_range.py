@@ -1,0 +1,171 @@
+"""The time that a page is about: up to now, or held, so that a link shows tomorrow what it shows now.
+
+A held time stands in the URL as two instants in UTC, `from` and `to`; the page shows it in the viewer's zone.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import streamlit as st
+
+from dashboards.parts.notices import viewer_zone, zone_name
+from dashboards.questions.ranges import ALL_TIME, HELD, RANGES, TimeRange, held_range
+from dashboards.words.texts import clock, escaped
+
+KEY, FROM, TO = "range", "from", "to"
+TYPED = {FROM: "from_typed", TO: "to_typed"}
+BEFORE_HOLDING = "range_before_holding"
+UNREADABLE = "time_unreadable"
+SHOWN = "%Y-%m-%d %H:%M:%S"
+Width = int | Literal["stretch"]
+
+
+def choose_range(default: str, names: Sequence[str] = tuple(RANGES), width: Width = "stretch") -> TimeRange:
+    """The time range, bound to the URL; of a held one also its two instants.
+
+    Args:
+        default: The range of a URL that says nothing.
+        names: The ranges up to now that are offered.
+        width: Of each field, in px, or `stretch`.
+    """
+    if KEY not in st.query_params and (FROM in st.query_params or TO in st.query_params):
+        st.session_state.setdefault(KEY, HELD)
+    chosen = st.selectbox(
+        "Time range",
+        [*names, HELD],
+        index=list(names).index(default),
+        key=KEY,
+        bind="query-params",
+        width=width,
+        on_change=follow_choice,
+        args=(default,),
+        help="Up to now; or fixed, as it stands in the address, so that a link shows the same whenever it is opened.",
+    )
+    if chosen == HELD:
+        return held_in_url(RANGES[default], width)
+    st.session_state[BEFORE_HOLDING] = chosen
+    return RANGES[chosen or default]
+
+
+def hold_button(time_range: TimeRange, default: str) -> None:
+    """Holds the time that is shown, or lets it go on."""
+    if time_range.is_held:
+        st.button("Up to now again", on_click=let_go, args=(default,), icon=":material/update:")
+    else:
+        st.button(
+            "Hold this time",
+            on_click=hold,
+            args=(time_range,),
+            icon=":material/push_pin:",
+            help="The address then names this time: whoever opens the link later sees the same.",
+        )
+
+
+def show_all_time() -> None:
+    """Choose all time, as if the viewer had."""
+    forget_instants()
+    st.session_state[KEY] = ALL_TIME
+
+
+def hold(time_range: TimeRange) -> None:
+    """Write the time that is shown into the URL."""
+    until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
+    since = None if time_range.length_s is None else until - timedelta(seconds=time_range.length_s)
+    st.query_params.update({TO: in_url(until)} | ({FROM: in_url(since)} if since else {}))
+    st.session_state[KEY] = HELD
+
+
+def let_go(default: str) -> None:
+    """Show the time up to now, as before it was held."""
+    forget_instants()
+    st.session_state[KEY] = st.session_state.get(BEFORE_HOLDING, default)
+
+
+def follow_choice(default: str) -> None:
+    """What the address has to say once the viewer chose another range."""
+    if st.session_state[KEY] == HELD:
+        hold(RANGES[st.session_state.get(BEFORE_HOLDING, default)])
+    else:
+        forget_instants()
+
+
+def forget_instants() -> None:
+    """Take the held time out of the URL."""
+    st.session_state.pop(UNREADABLE, None)
+    for name in (FROM, TO):
+        if name in st.query_params:
+            del st.query_params[name]
+
+
+def held_in_url(default: TimeRange, width: Width) -> TimeRange:
+    """The held time, which the viewer may change; where the URL's cannot be read, the default one, and why."""
+    since, until = read_instant(FROM), read_instant(TO)
+    type_instant("From", FROM, since, width)
+    type_instant("To", TO, until, width)
+    problem = st.session_state.get(UNREADABLE) or problem_of(since, until)
+    if problem:
+        st.warning(problem, icon=":material/schedule:")
+    if problem_of(since, until):
+        return default
+    return held_range(since, until or datetime.now(UTC), in_words(since, until))
+
+
+def problem_of(since: datetime | None, until: datetime | None) -> str:
+    """What is wrong with the held time; '' where nothing is."""
+    for name, instant in ((FROM, since), (TO, until)):
+        if instant is None and st.query_params.get(name):
+            asked = escaped(st.query_params[name])
+            return f"The address says {name}={asked}, which is no instant such as 2026-11-01T22:00:00Z."
+    if since is not None and until is not None and since >= until:
+        return "The time ends before it begins."
+    return "" if since or until else "The address holds no time: it needs from and to."
+
+
+def type_instant(label: str, name: str, instant: datetime | None, width: Width) -> None:
+    """One instant, as text in the viewer's zone."""
+    if UNREADABLE not in st.session_state:
+        shown = "" if instant is None else f"{instant.astimezone(viewer_zone()):{SHOWN}}"
+        st.session_state[TYPED[name]] = shown
+    st.text_input(
+        label,
+        key=TYPED[name],
+        placeholder="2026-11-01 22:00:00",
+        on_change=follow_typing,
+        args=(name,),
+        width=width,
+        help=f"In {zone_name()}" + ("" if instant is None else f"; {instant.astimezone(UTC):{SHOWN}} UTC"),
+    )
+
+
+def follow_typing(name: str) -> None:
+    """Write what was typed into the URL, if it is an instant."""
+    typed = st.session_state[TYPED[name]].strip()
+    try:
+        instant = datetime.fromisoformat(typed)
+    except ValueError:
+        st.session_state[UNREADABLE] = f"{escaped(typed)} is no time such as 2026-11-01 22:00:00; shown is what was."
+        return
+    st.session_state.pop(UNREADABLE, None)
+    st.query_params[name] = in_url(instant if instant.tzinfo else instant.replace(tzinfo=viewer_zone()))
+
+
+def read_instant(name: str) -> datetime | None:
+    """An instant of the URL, UTC where it names no zone; None where it is none."""
+    try:
+        instant = datetime.fromisoformat(st.query_params.get(name, ""))
+    except ValueError:
+        return None
+    return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def in_url(instant: datetime) -> str:
+    """An instant as the URL has it."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def in_words(since: datetime | None, until: datetime | None) -> str:
+    """A held time in a sentence, in the viewer's zone."""
+    now, zone = datetime.now(UTC), viewer_zone()
+    begin = f"from {clock(since, zone, now)} " if since else ""
+    return f"{begin}to {clock(until, zone, now)}" if until else f"{begin}on"
