@@ -26,6 +26,7 @@ try:
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
     from collector.access.settings import access_of
     from collector.commands.collect import collect
+    from collector.commands.conformance import conformance
     from collector.commands.doctor import doctor
     from collector.commands.spool import discard, export, list_spool, retry
     from collector.errors import CollectorError
@@ -401,6 +402,7 @@ def application() -> typer.Typer:
     app.command()(takes_settings(up, reads=False))
     app.command()(takes_settings(collect, reads=False))
     app.command()(takes_settings(doctor))
+    app.command()(conformance)
     app.command()(takes_settings(dashboard))
     app.command()(takes_settings(query))
     app.command()(takes_settings(replay))

@@ -59,7 +59,12 @@ def request_class() -> type[Message]:
 
 
 def spans_of(request: bytes) -> int:
-    """How many spans a request holds.
+    """How many spans a request holds; raises as `parsed` does."""
+    return sum(len(scope.spans) for resource in parsed(request).resource_spans for scope in resource.scope_spans)
+
+
+def parsed(request: bytes) -> Any:
+    """A request as a message of `request_class`.
 
     Raises:
         MalformedRequestError: these bytes are no `ExportTraceServiceRequest`; the text says why.
@@ -71,7 +76,7 @@ def spans_of(request: bytes) -> int:
     if request and not message.resource_spans and len(UnknownFieldSet(message)):
         # Random bytes may pass for an empty message with fields of the future. Nothing of them could be kept.
         raise MalformedRequestError("the body holds no field of an ExportTraceServiceRequest")
-    return sum(len(scope.spans) for resource in message.resource_spans for scope in resource.scope_spans)
+    return message
 
 
 def request_id_of(request: bytes) -> str:

@@ -26,7 +26,7 @@ def span_refusal(span: GraphSpan) -> str | None:
 
     Text that was no valid UTF-8 is expected as `bytes.decode(errors="surrogateescape")` gives it.
     """
-    return next(_refusals(span), None)
+    return next(span_refusals(span), None)
 
 
 def clock_trouble(execution: GraphExecution) -> bool:
@@ -35,7 +35,8 @@ def clock_trouble(execution: GraphExecution) -> bool:
     return execution.graph_gpu_time_ns > execution.graph_wall_time_ns or (offset is not None and offset < 0)
 
 
-def _refusals(span: GraphSpan) -> Iterator[str]:
+def span_refusals(span: GraphSpan) -> Iterator[str]:
+    """Every reason for which a span breaks the contract, in the order of `reasons.REASONS`."""
     yield from _id_refusals(span)
     yield from _time_refusals(span)
     for attribute in RESOURCE_ATTRIBUTES:
@@ -44,7 +45,8 @@ def _refusals(span: GraphSpan) -> Iterator[str]:
         yield reasons.ENGINE_ATTRIBUTE_NOT_UTF8
     for attribute in SPAN_ATTRIBUTES:
         yield from _attribute_refusals(attribute, span.attributes.get(attribute.name))
-    if len({len(span.attributes.get(name) or ()) for name in _CANDIDATES}) > 1:
+    candidates = [span.attributes.get(name) or () for name in _CANDIDATES]
+    if len({len(array) for array in candidates if isinstance(array, list | tuple)}) > 1:
         yield reasons.CANDIDATES_DIFFER
 
 

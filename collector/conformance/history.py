@@ -1,0 +1,118 @@
+"""Rules that an engine instance's executions break one after another."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from collector.conformance import rules
+from collector.conformance.findings import Breach
+from engine_hooks.contract.execution import GraphExecution
+
+_SLACK_NS: Final = 1_000_000
+"""How far observed completions and submissions may lie apart from what the engine counted."""
+_IDLE_NS: Final = 1_000_000_000
+_DEPTHS_MIN: Final = 1_000
+"""Executions after which a depth that was never 0 is told."""
+_MISSED_SHARE: Final = 0.1
+"""Share of wall times that late observers may spoil."""
+
+
+class History:
+    """What was before, as far as the next execution is held against it."""
+
+    OPEN_MAX: Final = 256
+
+    def __init__(self) -> None:
+        self._before: GraphExecution | None = None
+        self._ends: deque[int] = deque(maxlen=self.OPEN_MAX)
+        self._wall_times = _WallTimes()
+        self._depths = 0
+        self._zero_depths = 0
+
+    def forget(self) -> None:
+        """Executions are missing here: what comes next is held against nothing before them."""
+        self._before = None
+        self._ends.clear()
+
+    def take(self, execution: GraphExecution, span: str) -> Iterator[Breach]:
+        """What the next execution breaks."""
+        depth = execution.graph_queue_depth
+        if depth is not None:
+            self._depths += 1
+            self._zero_depths += depth == 0
+        if self._before is not None:
+            yield from self._order(execution, self._before)
+            yield from self._depth(execution)
+            self._wall_times.take(execution, self._before, span)
+        self._before = execution
+        self._ends.append(execution.started_at + execution.duration_ns)
+
+    def at_the_end(self) -> Iterator[tuple[Breach, str, int]]:
+        """What all of them break together: the breach, an example's span, and how often."""
+        if self._depths >= _DEPTHS_MIN and not self._zero_depths:
+            yield Breach(rules.DEPTH_NEVER_ZERO, "", f"never 0 in {self._depths} executions"), "", 1
+        yield from self._wall_times.at_the_end()
+
+    def _order(self, execution: GraphExecution, before: GraphExecution) -> Iterator[Breach]:
+        back_ns = before.started_at - execution.started_at
+        if back_ns > _SLACK_NS:
+            yield Breach(rules.CLOCK_BACKWARDS, "", f"starts {back_ns / 1e6:.1f} ms before the one before it")
+        free_ns = execution.started_at - max(self._ends)
+        if free_ns > _IDLE_NS and not execution.graph_after_idle:
+            yield Breach(rules.IDLE_UNMARKED, "", f"submitted {free_ns / 1e9:.1f} s after all before it had completed")
+
+    def _depth(self, execution: GraphExecution) -> Iterator[Breach]:
+        depth = execution.graph_queue_depth
+        if depth is None:
+            return
+        ahead_ns = max(self._ends) - execution.started_at
+        if depth and ahead_ns < -_SLACK_NS:
+            yield Breach(rules.DEPTH_NOT_RETURNING, "", f"depth {depth}, all completed {-ahead_ns / 1e6:.1f} ms before")
+        elif not depth and ahead_ns > _SLACK_NS:
+            yield Breach(rules.DEPTH_TOO_LOW, "", f"depth 0, one before completes {ahead_ns / 1e6:.1f} ms later")
+
+
+class _WallTimes:
+    """Wall times beside what two consecutive executions say of the idle gap between them."""
+
+    def __init__(self) -> None:
+        self._compared = 0
+        self._missed = 0
+        self._example: tuple[Breach, str] | None = None
+
+    def take(self, execution: GraphExecution, before: GraphExecution, span: str) -> None:
+        expected_ns, slack_ns = _expected_wall_time(execution, before)
+        wall_ns = execution.graph_wall_time_ns
+        self._compared += 1
+        if abs(wall_ns - expected_ns) <= slack_ns:
+            return
+        self._missed += 1
+        if self._example is None:
+            value = f"{wall_ns} ns, and from the end before it {expected_ns} ns passed"
+            self._example = Breach(rules.WALL_TIME, "", value), span
+
+    def at_the_end(self) -> Iterator[tuple[Breach, str, int]]:
+        if self._example is not None and self._missed > self._compared * _MISSED_SHARE:
+            yield *self._example, self._missed
+
+
+def _expected_wall_time(execution: GraphExecution, before: GraphExecution) -> tuple[int, int]:
+    """From the instant the device was free to the end there, and by how much that may be off, in ns."""
+    ended, free = _device_end(execution), _device_end(before)
+    if ended is None or free is None:
+        ended, free = _observed_end(execution), _observed_end(before)
+        share, slack_ns = 0.1, 2 * _SLACK_NS
+    else:
+        share, slack_ns = 0.05, _SLACK_NS
+    since = max(execution.started_at, free) if execution.graph_after_idle else free
+    expected_ns = max(ended - since, execution.graph_gpu_time_ns)
+    return expected_ns, max(slack_ns, int(expected_ns * share))
+
+
+def _observed_end(execution: GraphExecution) -> int:
+    return execution.started_at + execution.duration_ns
+
+
+def _device_end(execution: GraphExecution) -> int | None:
+    offset = execution.graph_gpu_start_offset_ns
+    return None if offset is None else execution.started_at + offset + execution.graph_gpu_time_ns
