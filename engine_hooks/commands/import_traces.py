@@ -1,4 +1,4 @@
-"""`tachograph import`: trace files of PyTorch's profiler, sent down the way that live executions take."""
+"""`tachograph import`: GPU profiles, sent down the way that live executions take."""
 
 import json
 import time
@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from engine_hooks.adapters.kineto.imported import EngineInstance, ImportedTrace, Shift, imported, shift_of
+from engine_hooks.adapters.profile_files import imported
+from engine_hooks.adapters.profiles.imported import EngineInstance, ImportedTrace
+from engine_hooks.adapters.profiles.shifting import Shift, shift_of
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.recorder.sending import raise_for_refused, sender
 
@@ -27,20 +29,25 @@ class ImportSettings(Protocol):
 
 def import_traces(
     settings: ImportSettings,
-    files: Annotated[list[Path], typer.Argument(help="Trace files, .json or .json.gz.", show_default=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Kineto traces, gzipped or not, and Nsight Systems SQLite exports.", show_default=False),
+    ],
     *,
     kind: Annotated[GraphKind, typer.Option(help="What the graphs compute; a profile does not say.")] = GraphKind.MIXED,
     shift_to: Annotated[
         str | None,
         typer.Option(
             help="Move each file's times: its last execution ends `now` or at an ISO 8601 time; "
-            "`base` adds the file's baseTimeNanoseconds. Without it times stay as they are.",
+            "`base` adds a Kineto trace's baseTimeNanoseconds. Without it times stay as they are.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and show, send nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Import the graph launches of PyTorch profiler (Kineto) traces.
+    """Import the graph launches of PyTorch profiler (Kineto) traces and Nsight Systems SQLite exports.
+
+    Which of them a file is, its content says.
 
     All files are read before anything is sent, so a broken one leaves nothing half-imported.
     A file imported twice is stored once.
@@ -101,6 +108,7 @@ def _summary(trace: ImportedTrace) -> dict[str, Any]:
         "skipped": dict(trace.skipped),
         "device_operations": trace.operations,
         "device_operations_without_launch": trace.operations_without_launch,
+        "device_operations_left_out": dict(trace.operations_left_out),
     }
 
 
@@ -113,6 +121,8 @@ def _instance_summary(instance: EngineInstance) -> dict[str, Any]:
         "executions": len(executions),
         "graphs": dict(Counter(execution.graph_name for execution in executions)),
         "gpu_time_ns": sum(execution.graph_gpu_time_ns for execution in executions),
+        "device_busy_ns": instance.device_busy_ns,
+        "device_idle_ns": instance.device_span_ns - instance.device_busy_ns,
         "queue_depth_min": min(depths, default=None),
         "queue_depth_max": max(depths, default=None),
         "started_at_first": min((execution.started_at for execution in executions), default=None),
@@ -122,17 +132,18 @@ def _instance_summary(instance: EngineInstance) -> dict[str, Any]:
 
 def _table(traces: Sequence[ImportedTrace]) -> Table:
     table = Table("file", "GPU", title_justify="left")
-    for heading in ("executions", "graphs", "GPU time (ms)", "queue depth"):
+    for heading in ("executions", "graphs", "GPU time (ms)", "device busy", "queue depth"):
         table.add_column(heading, justify="right")
     for trace in traces:
         for number, instance in enumerate(trace.instances):
             own = _instance_summary(instance)
             table.add_row(
                 "" if number else trace.path.name,
-                str(instance.device),
+                _place(instance),
                 f"{own['executions']:,}",
                 f"{len(own['graphs']):,}",
                 f"{own['gpu_time_ns'] / 1e6:,.1f}",
+                f"{instance.device_busy_ns / max(instance.device_span_ns, 1):.1%}",
                 f"{own['queue_depth_min']} to {own['queue_depth_max']}" if own["executions"] else "",
             )
     return table
@@ -143,7 +154,15 @@ def _left_out(trace: ImportedTrace) -> list[str]:
     lines = [f"{trace.path.name}: {count:,} launches left out: {reason}" for reason, count in trace.skipped.items()]
     if unknown := trace.operations_without_launch:
         lines.append(f"{trace.path.name}: {unknown:,} of {trace.operations:,} device operations have no launch record")
+    for reason, count in trace.operations_left_out.items():
+        lines.append(f"{trace.path.name}: {count:,} device operations left out: {reason}")
     return lines
+
+
+def _place(instance: EngineInstance) -> str:
+    """The device, and its process where the file tells it: two processes each have a device 0."""
+    process = instance.resource.engine_attributes.get("process_id")
+    return f"{instance.device} of process {process}" if process else str(instance.device)
 
 
 def _closing(traces: Sequence[ImportedTrace], endpoint: str) -> str:

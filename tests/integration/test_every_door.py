@@ -12,7 +12,8 @@ import pytest
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 
-from engine_hooks.adapters.kineto.imported import imported, shift_of
+from engine_hooks.adapters.profile_files import imported
+from engine_hooks.adapters.profiles.shifting import shift_of
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind, Purpose
 from engine_hooks.contract.span import span_attributes, span_id_of, trace_id_of

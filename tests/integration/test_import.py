@@ -14,12 +14,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
     add_TraceServiceServicer_to_server,
 )
 
-from engine_hooks.adapters.kineto.errors import TraceUnreadableError
-from engine_hooks.adapters.kineto.imported import imported
+from engine_hooks.adapters.profile_files import imported
+from engine_hooks.adapters.profiles.errors import TraceUnreadableError
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.errors import SendError
-from engine_hooks.recorder.sending import BATCH_SPANS, requests_of
+from engine_hooks.recorder.encoder import BATCH_SPANS_MAX
+from engine_hooks.recorder.sending import requests_of
 
 
 class Here(NamedTuple):
@@ -70,7 +71,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def test_a_second_import_sends_the_same_bytes(inbox: Inbox, trace: Path, tmp_path: Path) -> None:
-    trace.write_text(trace_of(BATCH_SPANS + 1))
+    trace.write_text(trace_of(BATCH_SPANS_MAX + 1))
     import_traces(inbox.settings, [trace])
     first, inbox.requests = inbox.requests, []
     elsewhere = tmp_path / "elsewhere.json"
@@ -80,7 +81,7 @@ def test_a_second_import_sends_the_same_bytes(inbox: Inbox, trace: Path, tmp_pat
     assert inbox.requests == first
     (instance,) = imported(elsewhere, GraphKind.MIXED).instances
     expected = requests_of(instance.resource, instance.executions)
-    assert [request.SerializeToString() for _, request in expected] == first
+    assert [request.body for request in expected] == first
 
 
 def test_a_broken_file_stops_all_of_them_before_anything_is_sent(inbox: Inbox, trace: Path, tmp_path: Path) -> None:

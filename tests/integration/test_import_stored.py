@@ -9,7 +9,7 @@ from clickhouse_connect.driver.client import Client
 
 from collector.metrics import CollectorMetrics
 from collector.receivers.otlp_grpc import GrpcReceiver
-from engine_hooks.adapters.kineto.imported import imported
+from engine_hooks.adapters.profile_files import imported
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind
 from tests.fixtures.doors import spooling

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine_hooks.adapters.kineto.errors import TraceMalformedError, WrongShiftError
-from engine_hooks.adapters.kineto.imported import UNMOVED, ImportedTrace, Shift, imported, shift_of
-from engine_hooks.adapters.kineto.launches import Skip
+from engine_hooks.adapters.profile_files import imported
+from engine_hooks.adapters.profiles.columns import Skip
+from engine_hooks.adapters.profiles.errors import TraceMalformedError, WrongShiftError
+from engine_hooks.adapters.profiles.imported import ImportedTrace
+from engine_hooks.adapters.profiles.shifting import UNMOVED, Shift, shift_of
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
 
@@ -96,6 +98,42 @@ def test_wall_time_without_an_earlier_operation_counts_from_the_launch(tmp_path:
 def test_an_earlier_operation_that_overlaps_leaves_no_gap(tmp_path: Path) -> None:
     (run,) = runs_of(tmp_path, [call(1, 10), kernel(1, 20, 100), graph(2, 30), kernel(2, 100, 10)])
     assert run.graph_wall_time_ns == run.graph_gpu_time_ns == 10_000
+
+
+def test_a_gap_in_which_another_stream_kept_the_device_busy_is_not_idle(tmp_path: Path) -> None:
+    """Idle of each stream by itself was reported by others as headroom of a device that was never idle."""
+    own = [call(1, 10), kernel(1, 20, 10), graph(2, 90), kernel(2, 100, 10)]
+    busy_throughout = [call(3, 11), kernel(3, 25, 80, stream=8)]
+    busy_for_a_while = [call(3, 11), kernel(3, 40, 20, stream=8), call(4, 12), kernel(4, 50, 30, stream=9)]
+    for others, idle_us in (([], 70), (busy_throughout, 0), (busy_for_a_while, 30)):
+        (run,) = runs_of(tmp_path, own + others)
+        assert run.graph_wall_time_ns - run.graph_gpu_time_ns == idle_us * 1000
+
+
+def test_no_idle_time_is_charged_to_two_graphs(tmp_path: Path) -> None:
+    """The third runs where the stream was last used long ago: the gap before the second is the second's."""
+    events = [
+        *(call(1, 1), kernel(1, 2, 8)),
+        *(graph(2, 40), kernel(2, 50, 10, stream=8)),
+        *(graph(3, 70), kernel(3, 80, 10)),
+    ]
+    gaps_us = [(run.graph_wall_time_ns - run.graph_gpu_time_ns) // 1000 for run in runs_of(tmp_path, events)]
+    assert gaps_us == [10, 20]
+
+
+def test_busy_time_of_a_device_is_the_union_of_its_streams(tmp_path: Path) -> None:
+    events = [graph(1, 10), kernel(1, 20, 30), kernel(1, 40, 30, stream=8), call(2, 15), kernel(2, 100, 5, stream=9)]
+    (instance,) = imported_from(tmp_path, [*events, *(call(3, 1), kernel(3, 500, 5, device=1))]).instances
+    assert (instance.device_busy_ns, instance.device_span_ns) == (55_000, 85_000)
+
+
+def test_operations_without_a_correlation_id_are_submissions_of_their_own(tmp_path: Path) -> None:
+    nameless = [kernel(0, 10, 5), kernel(0, 500, 5)]
+    for event in nameless:
+        del event["args"]["correlation"]
+    trace = imported_from(tmp_path, [*nameless, graph(1, 100), kernel(1, 120, 5)])
+    assert trace.instances[0].executions[0].graph_queue_depth == 0
+    assert trace.operations_without_launch == 2
 
 
 def test_depth_counts_submissions_of_every_kind_and_stream_once_each(tmp_path: Path) -> None:
@@ -237,6 +275,13 @@ def test_the_order_of_events_means_nothing(tmp_path: Path, seed: int, order: ran
     assert runs_of(tmp_path, shuffled) == runs_of(tmp_path, events)
 
 
+def graph_spans(events: list[Event]) -> list[tuple[int, int]]:
+    """First start and last end of each graph launch's kernels."""
+    launched = {e["args"]["correlation"] for e in events if e["name"] == "cudaGraphLaunch"}
+    own = [[e for e in events if e["cat"] == "kernel" and e["args"]["correlation"] == graph] for graph in launched]
+    return [(min(k["ts"] for k in kernels), max(k["ts"] + k["dur"] for k in kernels)) for kernels in own if kernels]
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 1000))
 def test_figures_equal_their_plain_definitions(tmp_path: Path, seed: int) -> None:
@@ -245,6 +290,7 @@ def test_figures_equal_their_plain_definitions(tmp_path: Path, seed: int) -> Non
     called = {e["args"]["correlation"]: e["ts"] for e in events if e["cat"] == "cuda_runtime"}
     events = [e for e in events if e["args"]["correlation"] in called]
     kernels = [e for e in events if e["cat"] == "kernel"]
+    graphs = graph_spans(events)
     for run in runs_of(tmp_path, events):
         launched = run.started_at // 1000
         own_id = next(c for c, ts in called.items() if ts == launched)
@@ -252,13 +298,16 @@ def test_figures_equal_their_plain_definitions(tmp_path: Path, seed: int) -> Non
         first, end = min(k["ts"] for k in own), max(k["ts"] + k["dur"] for k in own)
         stream = min(own, key=lambda k: (k["ts"], k["ts"] + k["dur"]))["tid"]
         earlier = [k["ts"] + k["dur"] for k in kernels if k["tid"] == stream and k["ts"] < first]
+        earlier += [ended for started, ended in graphs if started < first]
+        waiting = range(min(max(earlier), first) if earlier else min(launched, first), first)
+        idle = set(waiting).difference(*(range(k["ts"], k["ts"] + k["dur"]) for k in kernels))
         pending = {
             k["args"]["correlation"]
             for k in kernels
             if called[k["args"]["correlation"]] < launched < k["ts"] + k["dur"]
         }
         assert run.graph_gpu_time_ns == (end - first) * 1000
-        assert run.graph_wall_time_ns == (end - (min(max(earlier), first) if earlier else launched)) * 1000
+        assert run.graph_wall_time_ns == (end - first + len(idle)) * 1000
         assert run.graph_queue_depth == len(pending)
 
 

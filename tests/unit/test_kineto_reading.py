@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine_hooks.adapters.kineto.errors import NothingToImportError, TraceMalformedError, TraceUnreadableError
-from engine_hooks.adapters.kineto.imported import imported
 from engine_hooks.adapters.kineto.reading import TraceReader
+from engine_hooks.adapters.profile_files import imported
+from engine_hooks.adapters.profiles.errors import NothingToImportError, TraceMalformedError, TraceUnreadableError
 from engine_hooks.contract.names import GraphKind
 
 LAUNCH = {

@@ -9,7 +9,7 @@ from typing import IO, Any, Final
 
 import ijson
 
-from engine_hooks.adapters.kineto.errors import TraceUnreadableError
+from engine_hooks.adapters.profiles.errors import TraceUnreadableError
 
 CHUNK_BYTES: Final = 65_536
 GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -28,6 +28,8 @@ HEADER_PREFIXES: Final = frozenset(
 )
 HEADER_VALUES_MAX: Final = 4_096
 """Values kept of the header: an eight-GPU host has about thirty."""
+OPENING: Final = frozenset({"start_map", "start_array"})
+CLOSING: Final = frozenset({"end_map", "end_array"})
 DEPTH_MAX: Final = 64
 """Levels of arrays and objects; real traces have about six."""
 
@@ -67,10 +69,8 @@ class TraceReader:
         self._events_seen = bare_array
         found = ijson.sendable_list()
         events = ijson.items_coro(found, "item" if bare_array else f"{EVENTS_KEY}.item")
-        header = ijson.parse_coro(self._header_sink())
-        # First in the row: the other two remember every level they are in, so bottomless nesting would fill the memory.
-        depth = ijson.basic_parse_coro(_sink(self._measure_depth))
-        parsers = (depth, events, header)
+        # First in the row: it stops bottomless nesting, of which the other remembers every level.
+        parsers = (ijson.parse_coro(_sink(self._watch)), events)
         next_chunk: bytes | None = first
         while next_chunk is not None:
             yield from self._parsed(next_chunk, parsers, found)
@@ -105,26 +105,25 @@ class TraceReader:
     def _place(self) -> str:
         return f"after {self.event_count:,} whole events, at or before byte {self._text_bytes:,} of its text"
 
-    def _header_sink(self) -> Any:
-        """Keeps the few values of the header that an execution's resource is made of."""
-        return _sink(self._keep)
-
-    def _measure_depth(self, token: tuple[str, Any]) -> None:
-        kind, _ = token
-        if kind in {"start_map", "start_array"}:
-            self._depth += 1
-            if self._depth > DEPTH_MAX:
-                raise TraceUnreadableError(
-                    f"{self.path} is nested more than {DEPTH_MAX} deep {self._place()}: it is not a PyTorch profiler "
-                    "(Kineto) trace; nothing was imported"
-                )
-        elif kind in {"end_map", "end_array"}:
-            self._depth -= 1
-
-    def _keep(self, token: tuple[str, str, Any]) -> None:
+    def _watch(self, token: tuple[str, str, Any]) -> None:
+        """Measures the depth, and keeps the few values of the header that an execution's resource is made of."""
         prefix, kind, value = token
-        if prefix.startswith(EVENTS_KEY):
-            return
+        if kind in OPENING:
+            self._deepen()
+        elif kind in CLOSING:
+            self._depth -= 1
+        elif not prefix.startswith(EVENTS_KEY):
+            self._keep(prefix, kind, value)
+
+    def _deepen(self) -> None:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise TraceUnreadableError(
+                f"{self.path} is nested more than {DEPTH_MAX} deep {self._place()}: it is not a PyTorch profiler "
+                "(Kineto) trace; nothing was imported"
+            )
+
+    def _keep(self, prefix: str, kind: str, value: Any) -> None:
         if prefix in HEADER_PREFIXES:
             values = self.header.setdefault(prefix, [])
             if len(values) < HEADER_VALUES_MAX:

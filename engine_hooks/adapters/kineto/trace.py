@@ -1,98 +1,86 @@
-"""What matters of a trace, in columns: 48 bytes a device operation, 16 a host call, nothing of the rest.
+"""What matters of a Kineto trace, in columns.
 
 Times are integer nanoseconds, from the file's microseconds by decimal arithmetic: a double
 cannot hold the nanosecond of a time in 2022. `displayTimeUnit` says how a viewer shows
 times, not what they are in; they always are microseconds.
 """
 
-import re
-from array import array
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from engine_hooks.adapters.kineto.errors import TraceMalformedError
 from engine_hooks.adapters.kineto.reading import TraceReader
+from engine_hooks.adapters.profiles.columns import GRAPH_LAUNCH, Annotation, LaunchCall, Place, Profile
+from engine_hooks.adapters.profiles.errors import TraceMalformedError
 
-GRAPH_LAUNCH: Final = re.compile(r"(cuda|hip|cu)GraphLaunch(_\w+)?")
-"""The runtime's and the driver's call, with CUPTI's suffixes (`_v10000`, `_ptsz`)."""
 DEVICE_CATEGORIES: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 """In lower case; the short ones are of Kineto before 2021."""
 ANNOTATION_CATEGORY: Final = "user_annotation"
+BASE_TIME: Final = "baseTimeNanoseconds"
 TIME_US_MAX: Final = 2**62 // 1000
 INT64_MAX: Final = 2**63 - 1
 
 
-class LaunchCall(NamedTuple):
-    """One call that launched a graph. Times in ns."""
-
-    correlation: int
-    started_at: int
-    ended_at: int
-    thread: tuple[str, str]
-    """Process and thread, as the file names them."""
-
-
-class Annotation(NamedTuple):
-    """A range that the engine marked on one of its threads. Times in ns."""
-
-    started_at: int
-    ended_at: int
-    name: str
-
-
-class DeviceOperations:
-    """Kernels, copies and sets, a column for each field, in the file's order. Times in ns."""
-
-    def __init__(self) -> None:
-        self.started_at = array("q")
-        self.ended_at = array("q")
-        self.correlation = array("q")
-        """-1 where the file has none."""
-        self.device = array("q")
-        self.stream = array("q")
-        self.shape = array("q")
-        """Index into `Trace.shapes`."""
-
-
-class HostCalls:
-    """Runtime calls that carry a correlation id, graph launches among them. Times in ns."""
-
-    def __init__(self) -> None:
-        self.correlation = array("q")
-        self.started_at = array("q")
-
-
-class Trace:
+def kineto_profile(path: Path, on_progress: Callable[[int], None] = lambda _: None) -> Profile:
     """One trace file, read whole.
 
     Raises:
         TraceUnreadableError: see `TraceReader`.
         TraceMalformedError: an event that matters has no usable time; names the event, counted from 0.
     """
+    reader = TraceReader(path, on_progress)
+    profile = Profile(path, "kineto")
+    columns = _Columns(profile)
+    for number, event in enumerate(reader):
+        columns.take(number, event)
+    profile.shapes = list(columns.shape_ids)
+    profile.content_digest = reader.content_digest
+    profile.contents = f"{reader.event_count:,} events"
+    _take_header(profile, reader.header)
+    return profile
 
-    def __init__(self, path: Path, on_progress: Callable[[int], None] = lambda _: None) -> None:
-        self.path = path
-        self.operations = DeviceOperations()
-        self.host_calls = HostCalls()
-        self.launches: list[LaunchCall] = []
-        self.annotations: dict[tuple[str, str], list[Annotation]] = {}
-        self._shape_ids: dict[str, int] = {}
+
+def _take_header(profile: Profile, header: Mapping[str, list[Any]]) -> None:
+    base = _first(header, BASE_TIME)
+    profile.base_time_ns = int(base) if base.isdecimal() else None
+    profile.base_time_name = BASE_TIME
+    profile.facts = {
+        "trace_name": _first(header, "traceName"),
+        "trace_id": _first(header, "trace_id"),
+        "trace_base_time_ns": base,
+        "distributed_rank": _first(header, "distributedInfo.rank"),
+        "distributed_world_size": _first(header, "distributedInfo.world_size"),
+        "distributed_backend": _first(header, "distributedInfo.backend"),
+    }
+    for device in set(profile.operations.place):
+        facts = {"gpu_name": _gpu_name(header, device)}
+        profile.places[device] = Place(device, f"gpu{device}", str(device), facts)
+
+
+def _gpu_name(header: Mapping[str, list[Any]], device: int) -> str:
+    """The device's own name; where its number is not listed (ROCm counts agents), the one name that all share."""
+    names = header.get("deviceProperties.item.name", [])
+    by_id = dict(zip(header.get("deviceProperties.item.id", []), names, strict=False))
+    shared = {str(name) for name in names}
+    return str(by_id.get(device, shared.pop() if len(shared) == 1 else ""))
+
+
+def _first(header: Mapping[str, list[Any]], prefix: str) -> str:
+    values = header.get(prefix)
+    return "" if not values or values[0] is None else str(values[0])
+
+
+class _Columns:
+    """Fills a profile's columns, event by event."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
         self._event_number = -1
-        reader = TraceReader(path, on_progress)
-        for self._event_number, event in enumerate(reader):
-            self._take(event)
-        self.event_count = reader.event_count
-        self.header: Mapping[str, list[Any]] = reader.header
-        self.content_digest = reader.content_digest
+        self.shape_ids: dict[str, int] = {}
 
-    @property
-    def shapes(self) -> list[str]:
-        """What distinguishes one operation from another besides its time: name, grid and block."""
-        return list(self._shape_ids)
-
-    def _take(self, event: Any) -> None:
+    def take(self, number: int, event: Any) -> None:
+        self._event_number = number
         if not isinstance(event, dict):
             raise self._malformed("is not an object")
         if event.get("ph") != "X":
@@ -104,7 +92,7 @@ class Trace:
             self._take_operation(event, arguments)
         elif category == ANNOTATION_CATEGORY:
             started_at, ended_at = self._interval(event)
-            self.annotations.setdefault(_thread(event), []).append(
+            self._profile.annotations.setdefault(_thread(event), []).append(
                 Annotation(started_at, ended_at, str(event.get("name", "")))
             )
         elif (correlation := _integer(arguments.get("correlation"))) is not None:
@@ -112,22 +100,23 @@ class Trace:
 
     def _take_operation(self, event: dict[str, Any], arguments: dict[str, Any]) -> None:
         started_at, ended_at = self._interval(event)
-        columns = self.operations
-        columns.started_at.append(started_at)
-        columns.ended_at.append(ended_at)
-        columns.correlation.append(_first_integer(arguments.get("correlation"), default=-1))
-        columns.device.append(_first_integer(arguments.get("device"), event.get("pid"), default=-1))
-        columns.stream.append(_first_integer(arguments.get("stream"), event.get("tid"), default=-1))
         shape = f"{event.get('name')} {arguments.get('grid')} {arguments.get('block')}"
-        columns.shape.append(self._shape_ids.setdefault(shape, len(self._shape_ids)))
+        self._profile.operations.append(
+            started_at,
+            ended_at,
+            _integer(arguments.get("correlation")),
+            place=_first_integer(arguments.get("device"), event.get("pid"), default=-1),
+            stream=_first_integer(arguments.get("stream"), event.get("tid"), default=-1),
+            shape=self.shape_ids.setdefault(shape, len(self.shape_ids)),
+        )
 
     def _take_call(self, event: dict[str, Any], correlation: int) -> None:
         started_at = self._time(event, "ts")
-        self.host_calls.correlation.append(correlation)
-        self.host_calls.started_at.append(started_at)
+        self._profile.host_calls.correlation.append(correlation)
+        self._profile.host_calls.started_at.append(started_at)
         if GRAPH_LAUNCH.fullmatch(str(event.get("name"))):
             ended_at = self._interval(event)[1]
-            self.launches.append(LaunchCall(correlation, started_at, ended_at, _thread(event)))
+            self._profile.launches.append(LaunchCall(correlation, started_at, ended_at, _thread(event)))
 
     def _interval(self, event: dict[str, Any]) -> tuple[int, int]:
         started_at, duration_ns = self._time(event, "ts"), self._time(event, "dur")
@@ -150,7 +139,7 @@ class Trace:
         return int((microseconds * 1000).to_integral_value())
 
     def _malformed(self, what: str) -> TraceMalformedError:
-        return TraceMalformedError(f"{self.path}: event {self._event_number:,} {what}; nothing was imported")
+        return TraceMalformedError(f"{self._profile.path}: event {self._event_number:,} {what}; nothing was imported")
 
 
 def _thread(event: dict[str, Any]) -> tuple[str, str]:

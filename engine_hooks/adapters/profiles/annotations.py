@@ -1,10 +1,10 @@
-"""What the engine called the work around a launch: its annotation ranges (`record_function`, `nvtx`-like)."""
+"""What the engine called the work around a launch: its annotation ranges (`record_function`, NVTX)."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from engine_hooks.adapters.kineto.trace import Annotation, LaunchCall
+from engine_hooks.adapters.profiles.columns import Annotation, LaunchCall
 
 STEP_COUNTER: Final = re.compile(r"\s*#\s*\d+$")
 """A trailing number counts the steps of one run; with it every execution would be a graph of its own."""
