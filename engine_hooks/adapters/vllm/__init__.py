@@ -1,0 +1,1 @@
+"""The vLLM plugin. vLLM calls `plugin.register` in each of its processes; nothing here imports vLLM."""

@@ -1,0 +1,82 @@
+"""What vLLM calls in each of its processes (entry-point group `vllm.general_plugins`).
+
+Nothing happens unless an OTLP endpoint is named and nobody switched the hooks off. Then methods
+of the classes in `targets` are wrapped as soon as vLLM has imported them. Only the process of an engine core makes
+schedulers, so only there anything is recorded.
+"""
+
+import logging
+import os
+from collections.abc import Mapping
+from functools import partial
+from types import ModuleType
+from typing import Final
+
+from engine_hooks.adapters.vllm import targets
+from engine_hooks.adapters.vllm.graph_hooks import GraphHooks
+from engine_hooks.adapters.vllm.imports import PostImportFinder
+from engine_hooks.adapters.vllm.scheduler_hooks import SchedulerHooks
+from engine_hooks.adapters.vllm.targets import Method
+from engine_hooks.adapters.vllm.wrapping import After, Before, Hook, wrap
+
+logger = logging.getLogger(__name__)
+
+ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+SWITCH_VARIABLE: Final = "TACHOGRAPH_HOOKS"
+"""`off` switches the hooks off."""
+
+HOOKS: dict[Method, Hook] = {}
+"""The hooks of this process, by what they are on; empty until `register` has set some."""
+
+
+def register() -> None:
+    """Sets the hooks. Never raises, imports nothing of vLLM; again is harmless."""
+    try:
+        if wanted() and not HOOKS:
+            HOOKS.update(hooks())
+            watch(HOOKS)
+    except Exception:  # vLLM does not catch what a plugin raises
+        logger.warning("Tachograph does not record this engine", exc_info=True)
+
+
+def wanted(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether an endpoint is named and neither we nor OpenTelemetry as a whole are switched off."""
+    off = environment.get(SWITCH_VARIABLE, "").strip().lower() == "off"
+    disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not off and not disabled and any(environment.get(name, "").strip() for name in ENDPOINT_VARIABLES)
+
+
+def hooks() -> dict[Method, Hook]:
+    """A hook for each method of `targets.METHODS`, with nothing wrapped yet."""
+    graphs = GraphHooks()
+    steps = SchedulerHooks(graphs)
+    around: dict[Method, tuple[Before | None, After | None]] = {
+        targets.CREATED: (None, steps.created),
+        targets.SCHEDULE: (None, steps.scheduled),
+        targets.UPDATE: (steps.updating, steps.updated),
+        targets.STEP: (steps.stepping, None),
+        targets.STEP_QUEUED: (steps.stepping, None),
+        targets.RESUME: (None, steps.resumed),
+        targets.SHUTDOWN: (steps.shutting_down, None),
+        targets.FULL_GRAPH: (graphs.replaying_v2, None),
+        targets.GRAPH_CALL: (graphs.calling_v1, None),
+        targets.BUDGET: (graphs.budgeting, graphs.budgeted),
+    }
+    return {method: Hook(method.title, before, after) for method, (before, after) in around.items()}
+
+
+def watch(hooks: Mapping[Method, Hook], finder: PostImportFinder | None = None) -> None:
+    """Wraps every method as soon as its module has been imported."""
+    finder = finder or PostImportFinder()
+    for module in dict.fromkeys(method.module for method in hooks):
+        mine = {method: hook for method, hook in hooks.items() if method.module == module}
+        finder.watch(module, partial(_set, mine))
+
+
+def _set(hooks: Mapping[Method, Hook], module: ModuleType) -> None:
+    for method, hook in hooks.items():
+        owner = getattr(module, method.owner, None)
+        if owner is None or not hasattr(owner, method.name):
+            logger.warning("this version of vLLM has no %s: not recorded is %s", method.title, method.records)
+        else:
+            wrap(owner, method.name, hook)
