@@ -1,81 +1,37 @@
-"""The background half of the recorder: one thread that empties the buffer into an exporter."""
+"""The background half of the recorder: one thread that empties the buffer into an outlet."""
 
 import logging
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from enum import StrEnum
+from collections.abc import Callable
 from typing import Final
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.errors import ContractError
-from engine_hooks.recorder.spans import SpanBuilder
+from engine_hooks.recorder.encoder import BATCH_SPANS_MAX
+from engine_hooks.recorder.losses import LossReason
+from engine_hooks.recorder.outlets import Outlet
 
 logger = logging.getLogger(__name__)
 
-BATCH_SPANS_MAX: Final = 512
-"""Spans a request. About 300 KB, well below gRPC's default limit of 4 MiB."""
-
 _GIVE_UP_S: Final = 1.0
-"""How long an exporter that was told to shut down may take to return."""
-
-
-class LossReason(StrEnum):
-    """Why a record was not delivered."""
-
-    BUFFER_FULL = "buffer_full"
-    """The collector was away or slow for longer than the buffer lasts."""
-    EXPORT_FAILED = "export_failed"
-    """The exporter gave a batch up: its timeout passed, or the collector refused it for good."""
-    NOT_ENCODABLE = "not_encodable"
-    """OTLP cannot carry the record: see `spans.readable_span`."""
-    STOPPED = "stopped"
-    """Recorded after `stop`, or still waiting when its timeout passed."""
-
-
-def give_way() -> None:
-    """Lets another thread that waits for the interpreter have it now."""
-    time.sleep(0)
-
-
-class CourteousBatch(list[ReadableSpan]):
-    """A batch that lets the engine's thread run between any two spans while an exporter encodes it.
-
-    Encoding is pure Python. Without this a thread that comes back from the device waits for the
-    interpreter until its switch interval (5 ms) is over: the recorder would make the very stumbles it records.
-    """
-
-    def __iter__(self) -> Iterator[ReadableSpan]:
-        for span in super().__iter__():
-            give_way()
-            yield span
+"""How long an outlet that was closed may take to return."""
 
 
 class Delivery:
-    """Takes records out of a buffer, in batches, builds spans and exports them.
+    """Takes records out of a buffer, in batches, and delivers them.
 
     Belongs to one process; a forked child needs another. The buffer is shared with the thread that
     records; everything else is the delivery's own.
     """
 
-    def __init__(
-        self,
-        buffer: deque[GraphExecution],
-        builder: SpanBuilder,
-        open_exporter: Callable[[], SpanExporter],
-        interval_s: float,
-    ) -> None:
+    def __init__(self, buffer: deque[GraphExecution], open_outlet: Callable[[], Outlet], interval_s: float) -> None:
         self.losses = dict.fromkeys(LossReason, 0)
         self.exported = 0
-        self.exporter: SpanExporter | None = None
+        self._outlet: Outlet | None = None
         self._buffer = buffer
-        self._builder = builder
-        self._open_exporter = open_exporter
+        self._open_outlet = open_outlet
         self._interval_s = interval_s
         self._turn = threading.Condition()
         self._stopping = False
@@ -107,20 +63,20 @@ class Delivery:
 
     def _abandon(self) -> None:
         self.losses[LossReason.STOPPED] += len(self._take(len(self._buffer)))
-        self._close_exporter()  # makes a waiting export return
+        self._close_outlet()  # makes a delivery under way return
         self._thread.join(_GIVE_UP_S)
 
-    def _close_exporter(self) -> None:
+    def _close_outlet(self) -> None:
         with self._turn:
-            exporter, self.exporter = self.exporter, None
-        if exporter is not None:
-            exporter.shutdown()
+            outlet, self._outlet = self._outlet, None
+        if outlet is not None:
+            outlet.close()
 
     # ---- the background thread
 
     def _run(self) -> None:
         attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # the export must not trace itself
-        self.exporter = self._opened()
+        self._outlet = self._opened()
         while not self._stopping:
             asked = self._await_turn()
             self._drain()
@@ -128,12 +84,12 @@ class Delivery:
                 self._flushes_done = asked
                 self._turn.notify_all()
         self._drain()
-        self._close_exporter()
+        self._close_outlet()
 
-    def _opened(self) -> SpanExporter | None:
+    def _opened(self) -> Outlet | None:
         try:
-            return self._open_exporter()
-        except Exception as error:  # whatever an exporter's own settings make it raise, the engine goes on
+            return self._open_outlet()
+        except Exception as error:  # whatever it is that cannot be set up, the engine goes on
             logger.error("no graph execution can be sent: %s", error)  # noqa: TRY400
             return None
 
@@ -147,7 +103,7 @@ class Delivery:
         """Everything in the buffer now; what comes in meanwhile waits for the next turn."""
         waiting = len(self._buffer)
         while waiting > 0 and (batch := self._take(min(waiting, BATCH_SPANS_MAX))):
-            self._export(self._spans(batch))
+            self._deliver(batch)
             waiting -= len(batch)
 
     def _take(self, count: int) -> list[GraphExecution]:
@@ -159,29 +115,9 @@ class Delivery:
             pass
         return batch
 
-    def _spans(self, executions: list[GraphExecution]) -> CourteousBatch:
-        spans = CourteousBatch()
-        for execution in executions:
-            give_way()
-            try:
-                spans.append(self._builder.build(execution))
-            except ContractError:
-                self.losses[LossReason.NOT_ENCODABLE] += 1
-        return spans
-
-    def _export(self, spans: list[ReadableSpan]) -> None:
-        if not spans:
-            return
-        exporter = self.exporter
-        if exporter is not None and _succeeds(exporter, spans):
-            self.exported += len(spans)
-        else:
-            self.losses[LossReason.EXPORT_FAILED] += len(spans)
-
-
-def _succeeds(exporter: SpanExporter, spans: list[ReadableSpan]) -> bool:
-    try:
-        return exporter.export(spans) is SpanExportResult.SUCCESS
-    except Exception:
-        logger.exception("the exporter failed on %d graph executions", len(spans))
-        return False
+    def _deliver(self, batch: list[GraphExecution]) -> None:
+        outlet = self._outlet
+        lost = {LossReason.EXPORT_FAILED: len(batch)} if outlet is None else outlet.deliver(batch)
+        for reason, count in lost.items():
+            self.losses[reason] += count
+        self.exported += len(batch) - sum(lost.values())

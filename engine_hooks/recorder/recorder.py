@@ -1,13 +1,13 @@
 """The recorder.
 
 The engine's thread appends a record to a bounded buffer and goes on. A background thread takes
-them out in batches, builds spans and hands them to a stock OTLP exporter, which retries within
-its own timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`, 10 s). Nothing the collector does reaches the engine.
+them out in batches, encodes them as OTLP and sends them, again where that may help and within a
+timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`, 10 s). Nothing the collector does reaches the engine.
 
 What does not get through is counted in `losses`, and stands in the stored data as a gap of
 `graph.sequence`. A full buffer turns the newest record away: what led up to an outage is kept,
-and the count is exact. What a collector refuses by partial success the stock exporters do not
-pass on; it is counted by the collector, with reasons.
+and the count is exact. What a collector refuses by partial success is counted too, save that a
+stock exporter handed in does not pass that on.
 """
 
 import atexit
@@ -16,7 +16,8 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.util import Finalize
 from types import TracebackType
@@ -25,9 +26,12 @@ from typing import Final, Self
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from engine_hooks.contract.execution import EngineResource, GraphExecution
-from engine_hooks.errors import RecorderError
-from engine_hooks.recorder.delivery import Delivery, LossReason
-from engine_hooks.recorder.exporters import open_stock_exporter
+from engine_hooks.errors import ContractError, RecorderError, SendError
+from engine_hooks.recorder.client import open_client
+from engine_hooks.recorder.delivery import Delivery
+from engine_hooks.recorder.encoder import RequestEncoder
+from engine_hooks.recorder.losses import LossReason
+from engine_hooks.recorder.outlets import ExporterOutlet, OtlpOutlet, Outlet
 from engine_hooks.recorder.spans import SpanBuilder
 
 logger = logging.getLogger(__name__)
@@ -45,6 +49,7 @@ class Recorder:
         resource: EngineResource,
         *,
         exporter: SpanExporter | None = None,
+        grpc_endpoint: str | None = None,
         capacity: int = 32_768,
         interval_s: float = 0.5,
         exit_timeout_s: float = 5.0,
@@ -53,8 +58,9 @@ class Recorder:
 
         Args:
             resource: the engine instance that every record comes from.
-            exporter: where spans go; by default the stock OTLP exporter of `OTEL_EXPORTER_OTLP_PROTOCOL`,
-                made anew in a forked child. One handed in is used, and shut down, as it is.
+            exporter: any exporter of the SDK, which spans are built for: dearer than the recorder's own way out,
+                OTLP by the variables `OTEL_EXPORTER_OTLP_*`. It is used, and shut down, as it is.
+            grpc_endpoint: a collector to send to over gRPC in place of the one that the variables name.
             capacity: records the buffer holds at most, about 1 KB each.
             interval_s: seconds between two exports; a record waits at most so long. Not 0.
             exit_timeout_s: seconds that interpreter exit may spend on what is still in the buffer; 0 drops it.
@@ -62,13 +68,14 @@ class Recorder:
         Raises:
             RecorderError: an argument or a variable `OTEL_EXPORTER_OTLP_*` has no valid value.
         """
+        if exporter is not None and grpc_endpoint is not None:
+            raise RecorderError("a recorder sends to an exporter or to a gRPC endpoint, not to both")
         if capacity < 1 or interval_s <= 0 or exit_timeout_s < 0:
             raise RecorderError("a recorder needs capacity >= 1, interval_s > 0 and exit_timeout_s >= 0")
         # Opened at once: settings are refused here, and its libraries import neither while the interpreter
         # ends nor half-way when a process forks.
-        opened = open_stock_exporter() if exporter is None else exporter
-        self._reopen_exporter = open_stock_exporter if exporter is None else lambda: opened
-        self._builder = SpanBuilder(resource)
+        opened = _open_outlet(resource, exporter, grpc_endpoint)
+        self._reopen_outlet = partial(_open_outlet, resource, exporter, grpc_endpoint)
         self._capacity = capacity
         self._interval_s = interval_s
         self._exit_timeout_s = exit_timeout_s
@@ -76,7 +83,7 @@ class Recorder:
         self._room = 0
         self._started = self._stopped = False
         self._life = threading.Lock()
-        self._delivery = self._new_delivery(lambda: opened)
+        self._delivery = Delivery(self._buffer, lambda: opened, interval_s)
         _RECORDERS.add(self)
 
     def record(self, execution: GraphExecution) -> None:
@@ -154,9 +161,6 @@ class Recorder:
         except RuntimeError:  # no thread can be started any more: the interpreter is ending
             logger.warning("a graph execution came too late to be recorded: the interpreter is ending")
 
-    def _new_delivery(self, open_exporter: Callable[[], SpanExporter]) -> Delivery:
-        return Delivery(self._buffer, self._builder, open_exporter, self._interval_s)
-
     def _at_exit(self) -> None:
         self.stop(self._exit_timeout_s)
 
@@ -167,7 +171,21 @@ class Recorder:
         self._room = 0
         self._started = False
         self._life = threading.Lock()
-        self._delivery = self._new_delivery(self._reopen_exporter)
+        self._delivery = Delivery(self._buffer, self._reopen_outlet, self._interval_s)
+
+
+def _open_outlet(resource: EngineResource, exporter: SpanExporter | None, grpc_endpoint: str | None) -> Outlet:
+    """Where records go; a forked child opens it anew.
+
+    Raises:
+        RecorderError: a variable or the resource cannot be used.
+    """
+    if exporter is not None:
+        return ExporterOutlet(SpanBuilder(resource), exporter)
+    try:
+        return OtlpOutlet(RequestEncoder(resource), open_client(grpc_endpoint))
+    except (SendError, ContractError) as error:
+        raise RecorderError(str(error)) from error
 
 
 _RECORDERS: Final[weakref.WeakSet[Recorder]] = weakref.WeakSet()

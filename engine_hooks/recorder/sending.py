@@ -1,83 +1,56 @@
-"""Delivers finished executions over OTLP gRPC, not on any engine's hot path, and looks at every answer.
+"""Delivers finished executions over OTLP gRPC, not on any engine's hot path, and looks at every answer."""
 
-The stock exporter's encoder and the stock generated client, but not its `export`: that
-drops the answer, and with it the partial success that says what was refused.
-"""
-
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
-from typing import Any, Final
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
-
-import grpc
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.errors import SendError
-from engine_hooks.recorder.spans import SpanBuilder
-from engine_hooks.recorder.variables import channel_credentials, compression, headers
+from engine_hooks.recorder.client import OtlpClient
+from engine_hooks.recorder.connection import Answer, NotTakenError
+from engine_hooks.recorder.encoder import Request, RequestEncoder
+from engine_hooks.recorder.grpc_connection import GrpcConnection
 
-BATCH_SPANS: Final = 512
 TIMEOUT_S: Final = 30.0
 """Of one request, its retries included."""
-RETRIES: Final = {
-    "methodConfig": [
-        {
-            "name": [{}],
-            "retryPolicy": {
-                "maxAttempts": 5,
-                "initialBackoff": "0.2s",
-                "maxBackoff": "2s",
-                "backoffMultiplier": 2,
-                # What OTLP's specification allows a client to send again.
-                "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
-            },
-        }
-    ]
-}
+ATTEMPTS_MAX: Final = 5
+"""Whoever waits at a terminal for a collector that is not there is told after some three seconds."""
 
 
-def requests_of(
-    resource: EngineResource, executions: Iterable[GraphExecution]
-) -> Iterator[tuple[int, ExportTraceServiceRequest]]:
-    """Requests of at most `BATCH_SPANS` spans of one engine instance, with the number of spans in each.
+def requests_of(resource: EngineResource, executions: Iterable[GraphExecution]) -> Iterator[Request]:
+    """Requests of one engine instance.
 
     The same executions give the same bytes, so that a collector which answers a request it
     has seen before with the stored outcome stores what is sent twice once.
+
+    Raises:
+        ContractError: OTLP cannot carry one of them.
     """
-    builder = SpanBuilder(resource)
-    remaining = iter(executions)
-    while batch := list(islice(remaining, BATCH_SPANS)):
-        yield len(batch), encode_spans([builder.build(execution) for execution in batch])
+    encoder = RequestEncoder(resource)
+    return encoder.requests(map(encoder.span, executions))
 
 
 class Sender:
     """A connection to one OTLP gRPC endpoint."""
 
-    def __init__(self, endpoint: str, channel: Any) -> None:
-        self._endpoint = endpoint
-        self._stub = TraceServiceStub(channel)  # type: ignore[no-untyped-call]
-        self._metadata = headers()
+    def __init__(self, client: OtlpClient) -> None:
+        self._client = client
 
-    def send(self, request: ExportTraceServiceRequest) -> tuple[int, str]:
+    def send(self, body: bytes) -> Answer:
         """How many spans of a request were refused, and why; blocks for at most `TIMEOUT_S`.
 
         Raises:
             SendError: the collector is away or refused the request as a whole.
         """
         try:
-            response = self._stub.Export(request, timeout=TIMEOUT_S, metadata=self._metadata)
-        except grpc.RpcError as error:
+            return self._client.send(body)
+        except NotTakenError as error:
             raise SendError(
-                f"the collector at {self._endpoint} did not take the executions ({error.code().name}: "
-                f"{error.details()}): {_remedy(error.code())}, then send again"
+                f"the collector at {self._client.connection.endpoint} did not take the executions ({error}): "
+                f"{_remedy(error.code)}, then send again"
             ) from error
-        return response.partial_success.rejected_spans, response.partial_success.error_message
 
     def send_all(
         self, resource: EngineResource, executions: Iterable[GraphExecution], on_sent: Callable[[int], object]
@@ -88,15 +61,15 @@ class Sender:
             SendError: the collector is away or refused a request as a whole.
         """
         refused: Counter[str] = Counter()
-        for spans, request in requests_of(resource, executions):
-            count, reason = self.send(request)
+        for request in requests_of(resource, executions):
+            count, reason = self.send(request.body)
             refused += Counter({reason: count})
-            on_sent(spans)
+            on_sent(request.spans)
         return refused
 
 
-def _remedy(code: grpc.StatusCode) -> str:
-    if code is grpc.StatusCode.UNAUTHENTICATED:
+def _remedy(code: str) -> str:
+    if code == "UNAUTHENTICATED":
         return "set OTEL_EXPORTER_OTLP_HEADERS to authorization=Bearer%20TOKEN"
     return "start it or set TACHOGRAPH_OTLP_ENDPOINT"
 
@@ -127,12 +100,9 @@ def sender(endpoint: str) -> Iterator[Sender]:
     Raises:
         SendError: the endpoint is no such URL, or one of the variables cannot be used.
     """
-    url = endpoint_url(endpoint)
-    options = [("grpc.service_config", json.dumps(RETRIES)), ("grpc.enable_retries", 1)]
-    channel = (
-        grpc.secure_channel(url.netloc, channel_credentials(), options, compression())
-        if url.scheme == "https"
-        else grpc.insecure_channel(url.netloc, options, compression())
-    )
-    with channel:
-        yield Sender(endpoint, channel)
+    endpoint_url(endpoint)
+    client = OtlpClient(GrpcConnection(endpoint), TIMEOUT_S, attempts_max=ATTEMPTS_MAX)
+    try:
+        yield Sender(client)
+    finally:
+        client.close()

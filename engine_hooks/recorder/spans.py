@@ -12,8 +12,9 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 from engine_hooks.contract.execution import EngineResource, GraphExecution, cell_of
 from engine_hooks.contract.span import resource_attributes, span_attributes, span_id_of, span_name, trace_id_of
 from engine_hooks.errors import ContractError
+from engine_hooks.recorder.encoder import SCOPE_NAME
 
-_SCOPE: Final = InstrumentationScope("tachograph.engine_hooks")
+_SCOPE: Final = InstrumentationScope(SCOPE_NAME)
 _SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 _LATEST_NS: Final = (1 << 63) - 1
 

@@ -115,7 +115,7 @@ def test_a_client_that_does_not_know_the_authority_sends_nothing(
 def test_our_own_sender(doors: GuardedDoors, certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
-    request = encode_spans(spans())
+    request = encode_spans(spans()).SerializeToString()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", str(certificates.ca))
     with (
         sender(doors.grpc) as connection,

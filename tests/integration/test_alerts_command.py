@@ -44,8 +44,8 @@ def send_stuck_cells(addresses: Addresses, cells: int = 2) -> None:
             )
         )
     with sender(addresses.otlp_grpc) as sending:
-        for _, request in requests_of(ENGINE, executions):
-            assert sending.send(request) == (0, "")
+        for request in requests_of(ENGINE, executions):
+            assert sending.send(request.body) == (0, "")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.contract.span import execution_of, resource_of
-from engine_hooks.recorder.delivery import LossReason
+from engine_hooks.recorder.losses import LossReason
 from engine_hooks.recorder.recorder import Recorder
 from tests.fixtures.trace_service import TraceService, http_trace_service, trace_service
 

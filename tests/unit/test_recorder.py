@@ -14,13 +14,13 @@ from opentelemetry.trace import SpanKind
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.contract.span import execution_of, resource_of, span_id_of, trace_id_of
-from engine_hooks.errors import ContractError, RecorderError
-from engine_hooks.recorder import delivery
+from engine_hooks.errors import ContractError, RecorderError, SendError
+from engine_hooks.recorder import outlets
 from engine_hooks.recorder.clock import MonotonicAnchor
-from engine_hooks.recorder.delivery import LossReason
-from engine_hooks.recorder.exporters import protocol_of
+from engine_hooks.recorder.losses import LossReason
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.spans import SpanBuilder, readable_span
+from engine_hooks.recorder.variables import protocol
 from tests.fixtures.contract_strategies import engine_resources, graph_executions
 
 ENGINE = EngineResource("host1:1", engine_name="own")
@@ -193,11 +193,11 @@ def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
 
 def test_the_standard_variables_choose_the_protocol() -> None:
     general, traces = "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
-    assert protocol_of({}) == "grpc"
-    assert protocol_of({general: "http/protobuf"}) == "http/protobuf"
-    assert protocol_of({general: "http/protobuf", traces: "grpc"}) == "grpc"
-    with pytest.raises(RecorderError, match=general):
-        protocol_of({general: "carrier-pigeon"})
+    assert protocol({}) == "grpc"
+    assert protocol({general: "http/protobuf"}) == "http/protobuf"
+    assert protocol({general: "http/protobuf", traces: "grpc"}) == "grpc"
+    with pytest.raises(SendError, match=general):
+        protocol({general: "carrier-pigeon"})
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_wrong_variables_are_one_clear_line(variable: str, value: str, monkeypat
 
 def test_the_engine_may_run_between_any_two_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     ways_given: list[None] = []
-    monkeypatch.setattr(delivery, "give_way", lambda: ways_given.append(None))
+    monkeypatch.setattr(outlets, "give_way", lambda: ways_given.append(None))
     spans = [readable_span(FIRST._replace(graph_sequence=sequence), ENGINE) for sequence in range(5)]
-    assert encode_spans(delivery.CourteousBatch(spans)) == encode_spans(spans)
+    assert encode_spans(outlets.CourteousBatch(spans)) == encode_spans(spans)
     assert len(ways_given) == 5
 
 

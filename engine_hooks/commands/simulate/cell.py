@@ -142,7 +142,7 @@ def write_to(file: Path, simulated: SimulatedCell) -> None:
         SimulateCommandError: the file cannot be written.
     """
     try:
-        write_requests(file, (request for _, request in requests_of(simulated.resource, simulated.executions)))
+        write_requests(file, requests_of(simulated.resource, simulated.executions))
     except OSError as error:
         raise SimulateCommandError(f"{file}: {error.strerror}; name another --output") from error
 

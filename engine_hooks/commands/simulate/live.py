@@ -8,14 +8,12 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 
 from engine_hooks.commands.simulate.settings import SendingSettings
 from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.sending import endpoint_url
-from engine_hooks.recorder.variables import channel_credentials
 from engine_hooks.simulator.live import STUMBLE_RATE_HZ, STUMBLES_AT_S, LiveEngine
 from engine_hooks.simulator.recording import simulated_resource
 
@@ -53,12 +51,9 @@ def live(
     what differs between them is their cost model.
     """
     # What is wrong is refused now, not in the background.
-    is_secure = endpoint_url(settings.otlp_endpoint).scheme == "https"
+    endpoint_url(settings.otlp_endpoint)
     resource = live_resource(host, package or cost_model, recipe)
-    exporter = OTLPSpanExporter(
-        endpoint=settings.otlp_endpoint, credentials=channel_credentials() if is_secure else None
-    )
-    recorder = Recorder(resource, exporter=exporter, exit_timeout_s=FLUSH_S)
+    recorder = Recorder(resource, grpc_endpoint=settings.otlp_endpoint, exit_timeout_s=FLUSH_S)
     engine = LiveEngine(
         cost_model,
         seed,
@@ -69,7 +64,9 @@ def live(
     stop_at_signals(engine)
     typer.echo(f"{resource.service_instance_id}: {cost_model}, sending to {settings.otlp_endpoint}; Ctrl-C ends it")
     engine.run(seconds)
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the line below says what was not sent
+    logging.getLogger("engine_hooks.recorder.outlets").setLevel(
+        logging.CRITICAL
+    )  # the line below says what was not sent
     recorder.stop(FLUSH_S)
     lost = sum(recorder.losses.values())
     typer.echo(f"{recorder.exported:,} executions sent" + (f", {lost:,} lost" if lost else ""))

@@ -1,0 +1,82 @@
+"""OTLP over gRPC, bytes in and bytes out."""
+
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+
+from engine_hooks.recorder import variables
+from engine_hooks.recorder.connection import Answer, NotTakenError
+
+_METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_RETRYABLE: Final = {
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.ABORTED,
+    grpc.StatusCode.OUT_OF_RANGE,
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DATA_LOSS,
+}
+"""Source: https://opentelemetry.io/docs/specs/otlp/#failures. RESOURCE_EXHAUSTED only together with `RetryInfo`."""
+_OPTIONS: Final = (
+    # Otherwise a collector that was away for long is looked for every two minutes only.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+)
+
+
+class GrpcConnection:
+    """A channel to one endpoint: `http://host:port` (plain), `https://host:port` (TLS), or `host:port`."""
+
+    def __init__(self, endpoint: str) -> None:
+        """Set up by the variables `OTEL_EXPORTER_OTLP_*`; connects with the first request.
+
+        Raises:
+            SendError: one of them cannot be used.
+        """
+        self.endpoint = endpoint
+        self._metadata = variables.headers()
+        compression = grpc.Compression.Gzip if variables.gzip_asked() else grpc.Compression.NoCompression
+        url = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
+        if url.scheme == "https" or (not url.scheme and not variables.insecure()):
+            self._channel = grpc.secure_channel(url.netloc, _credentials(), _OPTIONS, compression)
+        else:
+            self._channel = grpc.insecure_channel(url.netloc, _OPTIONS, compression)
+        self._export = self._channel.unary_unary(_METHOD)  # no serializers: bytes
+
+    def post(self, body: bytes, timeout_s: float) -> Answer:
+        try:
+            return Answer.of(self._export(body, timeout=timeout_s, metadata=self._metadata))
+        except grpc.RpcError as error:
+            raise _not_taken(error) from error
+        except ValueError as error:  # the channel was closed
+            raise NotTakenError("CANCELLED", str(error), retryable=False) from error
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+def _credentials() -> grpc.ChannelCredentials:
+    files = variables.files()
+    return grpc.ssl_channel_credentials(*(Path(path).read_bytes() if path else None for path in files))
+
+
+def _not_taken(error: Any) -> NotTakenError:
+    code, retry_after_s = error.code(), _retry_after_s(error)
+    retryable = code in _RETRYABLE or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None)
+    return NotTakenError(code.name, error.details() or "", retryable=retryable, retry_after_s=retry_after_s)
+
+
+def _retry_after_s(error: Any) -> float | None:
+    """The delay of a `RetryInfo` among the status's details."""
+    details = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
+    info = RetryInfo()
+    try:
+        found = any(detail.Unpack(info) for detail in Status.FromString(details).details)
+    except DecodeError:
+        return None
+    return info.retry_delay.seconds + info.retry_delay.nanos / 1e9 if found else None
