@@ -1,0 +1,1 @@
+"""Graph executions of PyTorch on CUDA: `executions.cuda_executions` is what an engine calls."""
