@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -52,7 +52,6 @@ class TraceReader:
         self._on_progress = on_progress
         self._digest = hashlib.sha256()
         self._text_bytes = 0
-        self._depth = 0
         self._events_seen = False
 
     @property
@@ -69,8 +68,10 @@ class TraceReader:
         self._events_seen = bare_array
         found = ijson.sendable_list()
         events = ijson.items_coro(found, "item" if bare_array else f"{EVENTS_KEY}.item")
+        watch = self._watch()
+        next(watch)
         # First in the row: it stops bottomless nesting, of which the other remembers every level.
-        parsers = (ijson.parse_coro(_sink(self._watch)), events)
+        parsers = (ijson.parse_coro(watch), events)
         next_chunk: bytes | None = first
         while next_chunk is not None:
             yield from self._parsed(next_chunk, parsers, found)
@@ -105,23 +106,25 @@ class TraceReader:
     def _place(self) -> str:
         return f"after {self.event_count:,} whole events, at or before byte {self._text_bytes:,} of its text"
 
-    def _watch(self, token: tuple[str, str, Any]) -> None:
-        """Measures the depth, and keeps the few values of the header that an execution's resource is made of."""
-        prefix, kind, value = token
-        if kind in OPENING:
-            self._deepen()
-        elif kind in CLOSING:
-            self._depth -= 1
-        elif not prefix.startswith(EVENTS_KEY):
-            self._keep(prefix, kind, value)
+    def _watch(self) -> Generator[None, tuple[str, str, Any], None]:
+        """Measures the depth, and keeps the few values of the header that an execution's resource is made of.
 
-    def _deepen(self) -> None:
-        self._depth += 1
-        if self._depth > DEPTH_MAX:
-            raise TraceUnreadableError(
-                f"{self.path} is nested more than {DEPTH_MAX} deep {self._place()}: it is not a PyTorch profiler "
-                "(Kineto) trace; nothing was imported"
-            )
+        It is sent every token of the file: what is not inlined here is what the reading of a large file costs.
+        """
+        depth = 0
+        while True:
+            prefix, kind, value = yield
+            if kind in OPENING:
+                depth += 1
+                if depth > DEPTH_MAX:
+                    raise TraceUnreadableError(
+                        f"{self.path} is nested more than {DEPTH_MAX} deep {self._place()}: it is not a PyTorch "
+                        "profiler (Kineto) trace; nothing was imported"
+                    )
+            elif kind in CLOSING:
+                depth -= 1
+            elif not prefix.startswith(EVENTS_KEY):
+                self._keep(prefix, kind, value)
 
     def _keep(self, prefix: str, kind: str, value: Any) -> None:
         if prefix in HEADER_PREFIXES:
@@ -150,15 +153,3 @@ class TraceReader:
             ) from error
         except OSError as error:
             raise TraceUnreadableError(f"{self.path} cannot be read: {error.strerror or error}") from error
-
-
-def _sink(take: Callable[[Any], None]) -> Any:
-    """A started coroutine that hands on what is sent to it."""
-
-    def receive() -> Any:
-        while True:
-            take((yield))
-
-    coroutine = receive()
-    next(coroutine)
-    return coroutine

@@ -5,6 +5,7 @@ empty. Source: SQLite Schema Reference of Nsight Systems 2026.4, schema version 
 """
 
 import hashlib
+import io
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final, Self
 from engine_hooks.adapters.profiles.errors import TraceUnreadableError
 
 SQLITE_MAGIC: Final = b"SQLite format 3\x00"
+HEADER_BYTES: Final = 100
 STRINGS: Final = "StringIds"
 OWN_PREFIXES: Final = ("CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "META_DATA_", "ANALYSIS_DETAILS")
 """Besides `StringIds`, a table of one of these names tells an export from any other database."""
@@ -30,6 +32,7 @@ class Export:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._check_length()
         try:
             # Immutable: no lock and no journal file, in a folder that may be read-only.
             self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
@@ -49,6 +52,26 @@ class Export:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
+
+    def _check_length(self) -> None:
+        """SQLite reads zeros where a file ends early, and takes them for rows.
+
+        Source: the database header of SQLite's file format: page size at byte 16 (1 is 65,536), length in pages at
+        28, which holds where the change counters at 24 and 92 are equal.
+        """
+        try:
+            with self.path.open("rb") as file:
+                header = file.read(HEADER_BYTES)
+                size_bytes = file.seek(0, io.SEEK_END)
+        except OSError as error:
+            raise TraceUnreadableError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        page_bytes = int.from_bytes(header[16:18]) or 1
+        whole_bytes = (page_bytes if page_bytes > 1 else 65_536) * int.from_bytes(header[28:32])
+        if size_bytes < HEADER_BYTES or (header[24:28] == header[92:96] and size_bytes < whole_bytes):
+            raise TraceUnreadableError(
+                f"{self.path} is cut off: it has {size_bytes:,} of {max(whole_bytes, HEADER_BYTES):,} bytes; "
+                "nothing was imported"
+            )
 
     def _tables(self) -> frozenset[str]:
         """Views are none of them: a foreign file could make one that never ends."""
@@ -94,4 +117,4 @@ class Export:
                 f"{self.path} is an export of another Nsight Systems schema ({said}): export the report again with "
                 "a current nsys; nothing was imported"
             )
-        return TraceUnreadableError(f"{self.path} is cut off or damaged ({said}); nothing was imported")
+        return TraceUnreadableError(f"{self.path} is damaged ({said}); nothing was imported")

@@ -37,8 +37,8 @@ OPERATIONS: Final = {
 }
 """Of each table: six columns that all have, then what tells one operation from another."""
 PUSHED_RANGES: Final = (
-    "SELECT start, end, coalesce(text, StringIds.value) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = textId"
-    " WHERE globalTid = ? AND eventType = 59 AND end >= start"
+    "SELECT start, end, CAST(coalesce(text, StringIds.value) AS TEXT) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = textId"
+    " WHERE globalTid = ? AND eventType = 59 AND typeof(start) = 'integer' AND typeof(end) = 'integer' AND end >= start"
 )
 """`NvtxPushPopRange`: they nest within their thread; ranges of the other kind may end on another."""
 THREAD_BITS: Final = 24
@@ -129,7 +129,7 @@ class _Reader:
                 self._on_progress(size_bytes * self._rows_done // max(self._rows_all, self._rows_done))
 
     def _call_taker(self) -> Callable[..., None]:
-        names = self._export.all("SELECT id, value FROM StringIds WHERE value LIKE '%GraphLaunch%'")
+        names = self._export.all("SELECT id, CAST(value AS TEXT) FROM StringIds WHERE value LIKE '%GraphLaunch%'")
         launching = {number for number, name in names if GRAPH_LAUNCH.fullmatch(name)}
         calls, launches, origin_ns = self._profile.host_calls, self._profile.launches, self._origin_ns
 

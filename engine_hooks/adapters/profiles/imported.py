@@ -64,7 +64,7 @@ def imported_profile(profile: Profile, kind: GraphKind, shift: Shift = UNMOVED) 
         skipped,
         launches.operations,
         launches.operations_without_launch,
-        dict(profile.left_out),
+        {str(reason): count for reason, count in profile.left_out.items()},
     )
 
 
