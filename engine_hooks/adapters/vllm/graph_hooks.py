@@ -5,9 +5,9 @@ import sys
 from functools import lru_cache
 from typing import Any
 
+from engine_hooks.adapters.guarded import argument
 from engine_hooks.adapters.vllm.steps import Step
 from engine_hooks.adapters.vllm.targets import FORWARD_CONTEXT
-from engine_hooks.adapters.vllm.wrapping import argument
 
 
 class GraphHooks:

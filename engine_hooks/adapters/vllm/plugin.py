@@ -6,24 +6,19 @@ schedulers, so only there anything is recorded.
 """
 
 import logging
-import os
 from collections.abc import Mapping
 from functools import partial
 from types import ModuleType
-from typing import Final
 
+from engine_hooks.adapters.guarded import After, Before, Hook, wanted
 from engine_hooks.adapters.vllm import targets
 from engine_hooks.adapters.vllm.graph_hooks import GraphHooks
 from engine_hooks.adapters.vllm.imports import PostImportFinder
 from engine_hooks.adapters.vllm.scheduler_hooks import SchedulerHooks
 from engine_hooks.adapters.vllm.targets import Method
-from engine_hooks.adapters.vllm.wrapping import After, Before, Hook, wrap
+from engine_hooks.adapters.vllm.wrapping import wrap
 
 logger = logging.getLogger(__name__)
-
-ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-SWITCH_VARIABLE: Final = "TACHOGRAPH_HOOKS"
-"""`off` switches the hooks off."""
 
 HOOKS: dict[Method, Hook] = {}
 """The hooks of this process, by what they are on; empty until `register` has set some."""
@@ -37,13 +32,6 @@ def register() -> None:
             watch(HOOKS)
     except Exception:  # vLLM does not catch what a plugin raises
         logger.warning("Tachograph does not record this engine", exc_info=True)
-
-
-def wanted(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether an endpoint is named and neither we nor OpenTelemetry as a whole are switched off."""
-    off = environment.get(SWITCH_VARIABLE, "").strip().lower() == "off"
-    disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    return not off and not disabled and any(environment.get(name, "").strip() for name in ENDPOINT_VARIABLES)
 
 
 def hooks() -> dict[Method, Hook]:

@@ -5,11 +5,11 @@ import logging
 import time
 from typing import Any, Final, NamedTuple
 
+from engine_hooks.adapters.guarded import argument
 from engine_hooks.adapters.vllm.batches import tokens_emitted, verified
 from engine_hooks.adapters.vllm.graph_hooks import GraphHooks
 from engine_hooks.adapters.vllm.resource import resource_of
 from engine_hooks.adapters.vllm.steps import Results, Step, Steps
-from engine_hooks.adapters.vllm.wrapping import argument
 from engine_hooks.recorder.recorder import Recorder
 
 logger = logging.getLogger(__name__)
@@ -24,14 +24,14 @@ class Run:
 
     def __init__(self, scheduler: Any) -> None:
         config = scheduler.vllm_config
-        resource = resource_of(config)
-        self.recorder = Recorder(resource, exit_timeout_s=SHUTDOWN_S)
+        self.resource = resource_of(config)
+        self.recorder = Recorder(self.resource, exit_timeout_s=SHUTDOWN_S)
         self.steps = Steps(
             self.recorder.record, queued=config.max_concurrent_batches > 1, speculates=scheduler.num_spec_tokens > 0
         )
         self.recorder.start()
         atexit.register(self.close)  # after the recorder's own, so that it runs before
-        logger.info("Tachograph records this engine as %s", resource.service_instance_id)
+        logger.info("Tachograph records this engine as %s", self.resource.service_instance_id)
 
     def close(self) -> None:
         """Records what still waits for its device times, and hands everything over. Again is harmless."""
