@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from engine_hooks.adapters.guarded import argument
+from engine_hooks.adapters.vllm.device_times import DeviceTimes, device_times
 from engine_hooks.adapters.vllm.steps import Step
 from engine_hooks.adapters.vllm.targets import FORWARD_CONTEXT
 
@@ -19,6 +20,11 @@ class GraphHooks:
 
     def __init__(self) -> None:
         self._step: Step | None = None
+        self._device: DeviceTimes | None = None
+
+    def prepare(self) -> None:
+        """Makes the device's events, before there are steps."""
+        self._device = device_times()
 
     def begin(self, step: Step) -> None:
         """A step is about to be submitted: graphs replayed from now on are its own."""
@@ -28,15 +34,20 @@ class GraphHooks:
         """The step's results were taken in."""
         if self._step is step:
             self._step = None
+            if self._device is not None:
+                self._device.abandon()
+
+    def collect(self) -> None:
+        """Steps that the device has finished learn their times."""
+        if self._device is not None:
+            self._device.collect()
 
     def replaying_v2(self, _manager: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Before `CudaGraphManager.run_fullgraph`."""
         step = self._step
-        if step is None or step.graph:
-            return
-        graph = argument(arguments, named, 0, "desc")
-        step.graph = v2_graph_name(graph)
-        step.budget = step.budget or graph.num_tokens
+        if step is not None and not step.graph:
+            graph = argument(arguments, named, 0, "desc")
+            self._first_graph(step, v2_graph_name(graph), graph.num_tokens)
 
     def calling_v1(self, wrapper: Any, _arguments: tuple[Any, ...], _named: dict[str, Any]) -> None:
         """Before `CUDAGraphWrapper.__call__`, which replays only where its mode is the step's and it has captured."""
@@ -48,8 +59,18 @@ class GraphHooks:
             return
         graph = context.batch_descriptor
         if graph in wrapper.concrete_cudagraph_entries:
-            step.graph = v1_graph_name(wrapper.runtime_mode, graph)
-            step.budget = step.budget or graph.num_tokens
+            self._first_graph(step, v1_graph_name(wrapper.runtime_mode, graph), graph.num_tokens)
+
+    def sampled(self, _worker: Any, _seen: Any, _result: Any) -> None:
+        """After `Worker.sample_tokens`, which drafts as well: the step's work on the device is submitted."""
+        if self._device is not None:
+            self._device.end()
+
+    def _first_graph(self, step: Step, name: str, tokens: int) -> None:
+        step.graph = name
+        step.budget = step.budget or tokens
+        if self._device is not None:
+            self._device.begin(step)
 
     def budgeting(self, _manager: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> int:
         """Before `AdaptiveVerificationManager.get_num_tokens`: how many requests there are."""

@@ -49,6 +49,7 @@ def hooks() -> dict[Method, Hook]:
         targets.FULL_GRAPH: (graphs.replaying_v2, None),
         targets.GRAPH_CALL: (graphs.calling_v1, None),
         targets.BUDGET: (graphs.budgeting, graphs.budgeted),
+        targets.SAMPLE: (None, graphs.sampled),
     }
     return {method: Hook(method.title, before, after) for method, (before, after) in around.items()}
 

@@ -58,6 +58,7 @@ class SchedulerHooks:
     def created(self, scheduler: Any, _seen: Any, _result: Any) -> None:
         """After `Scheduler.__init__`: what takes time is done before the first step."""
         _run_of(scheduler)
+        self._graphs.prepare()
 
     def scheduled(self, scheduler: Any, _seen: Any, output: Any) -> None:
         """After `Scheduler.schedule`: a step is about to be submitted."""
@@ -80,6 +81,7 @@ class SchedulerHooks:
         if seen is None:
             return
         self._graphs.end(seen.step)
+        self._graphs.collect()
         steps = _run_of(scheduler).steps
         results = Results(seen.completed_ns, seen.drafted, seen.accepted, tokens_emitted(outputs))
         steps.finish(seen.step, results)
@@ -88,8 +90,12 @@ class SchedulerHooks:
 
     def stepping(self, engine: Any, _arguments: tuple[Any, ...], _named: dict[str, Any]) -> None:
         """Before `EngineCore.step…`: if its queue is empty, nothing of ours is in flight either."""
+        steps = _run_of(engine.scheduler).steps
+        steps.queued = engine.batch_queue is not None
         if not engine.batch_queue:
-            _run_of(engine.scheduler).steps.abandon()
+            steps.abandon()
+        self._graphs.collect()
+        steps.settle(time.monotonic_ns())
 
     def resumed(self, engine: Any, _seen: Any, _result: Any) -> None:
         """After `EngineCore.resume_scheduler`, which waking up calls as well: it could not run anything till now."""
@@ -97,6 +103,7 @@ class SchedulerHooks:
 
     def shutting_down(self, engine: Any, _arguments: tuple[Any, ...], _named: dict[str, Any]) -> None:
         """Before `EngineCore.shutdown`: its process may be killed soon after."""
+        self._graphs.collect()
         run = getattr(engine.scheduler, _KEPT_AS, None)
         if run is not None:
             run.close()

@@ -5,7 +5,7 @@ Instants are the process's monotonic clock in ns. Steps complete in the order of
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from engine_hooks.adapters.vllm.batches import drafts_scheduled, feedback_of, graph_name_without_graph, kind_of
 from engine_hooks.contract.execution import GraphExecution
@@ -18,21 +18,14 @@ DEVICE_WAIT_NS: Final = 5_000_000_000
 """How long a finished step waits for its device times before the host's stand in."""
 
 
-class DeviceInterval(Protocol):
-    """The device times of one step, once they are known."""
-
-    def times_ns(self) -> tuple[int, int] | None:
-        """Start and end on the host's monotonic clock; `None` while the device has not passed the end. Never waits."""
-        ...
-
-
 class Step:
     """One submission: from `Scheduler.schedule` to `Scheduler.update_from_output`."""
 
     __slots__ = (
         "after_idle",
+        "awaits_device",
         "budget",
-        "device",
+        "device_ns",
         "estimate_ns",
         "graph",
         "output",
@@ -52,7 +45,10 @@ class Step:
         self.budget: int | None = None
         """Positions that the graph, or vLLM's adaptive verification, makes room for."""
         self.estimate_ns: int | None = None
-        self.device: DeviceInterval | None = None
+        self.awaits_device = False
+        """Events stand around its work on the device, and have not been seen to fire."""
+        self.device_ns: tuple[int, int] | None = None
+        """Start and end on the device, by the host's monotonic clock."""
 
 
 class Results(NamedTuple):
@@ -132,48 +128,44 @@ class Steps:
         """Records finished steps, in order, up to the first whose device times are still to come; at `last` all."""
         while self._unsettled:
             step, results = self._unsettled[0]
-            times = step.device.times_ns() if step.device is not None else None
-            waits = step.device is not None and times is None
-            if waits and not last and now_ns - results.completed_ns < DEVICE_WAIT_NS:
+            if step.awaits_device and not last and now_ns - results.completed_ns < DEVICE_WAIT_NS:
                 return
             self._unsettled.popleft()
-            self._settled(step, results, times)
+            self._record(self._execution(step, results))
 
-    def _settled(self, step: Step, results: Results, device: tuple[int, int] | None) -> None:
+    def _execution(self, step: Step, results: Results) -> GraphExecution:
         free_ns = step.submitted_ns if step.after_idle else self._last_end_ns
-        start_ns, end_ns = device or (max(step.submitted_ns, free_ns), results.completed_ns)
+        start_ns, end_ns = step.device_ns or (max(step.submitted_ns, free_ns), results.completed_ns)
         self._last_end_ns = end_ns
-        source = GpuTimeSource.HOST if device is None else GpuTimeSource.CUDA_EVENT
+        source = GpuTimeSource.CUDA_EVENT if step.device_ns else GpuTimeSource.HOST
         output = step.output
         drafts = drafts_scheduled(output)
         kind = kind_of(output, drafts)
         tokens = output.total_num_scheduled_tokens
         feedback = feedback_of(output, kind, queued=self.queued, speculates=self.speculates)
-        self._record(
-            GraphExecution(
-                graph_name=step.graph or graph_name_without_graph(kind, tokens),
-                graph_kind=kind,
-                graph_sequence=step.sequence,
-                graph_gpu_time_ns=max(end_ns - start_ns, 0),
-                graph_wall_time_ns=max(end_ns - free_ns, 0),
-                started_at=self._clock.unix_of(step.submitted_ns),
-                duration_ns=results.completed_ns - step.submitted_ns,
-                graph_gpu_start_offset_ns=start_ns - step.submitted_ns,
-                graph_gpu_time_source=source,
-                graph_queue_depth=step.queue_depth,
-                graph_after_idle=step.after_idle,
-                graph_completion_feedback=feedback is not None,
-                graph_completion_feedback_reason=feedback,
-                batch_lanes=len(output.num_scheduled_tokens),
-                batch_tokens_drafted=results.tokens_drafted,
-                batch_tokens_accepted=results.tokens_accepted,
-                batch_tokens_emitted=results.tokens_emitted,
-                batch_verification_budget=(step.budget or tokens) if kind is GraphKind.SPECULATIVE else None,
-                scheduler_cost_model="" if step.estimate_ns is None else COST_MODEL,
-                scheduler_estimate_ns=step.estimate_ns,
-                scheduler_estimate_gpu_ns=step.estimate_ns,
-                scheduler_estimate_handoff_ns=None if step.estimate_ns is None else 0,
-            )
+        return GraphExecution(
+            graph_name=step.graph or graph_name_without_graph(kind, tokens),
+            graph_kind=kind,
+            graph_sequence=step.sequence,
+            graph_gpu_time_ns=max(end_ns - start_ns, 0),
+            graph_wall_time_ns=max(end_ns - free_ns, 0),
+            started_at=self._clock.unix_of(step.submitted_ns),
+            duration_ns=results.completed_ns - step.submitted_ns,
+            graph_gpu_start_offset_ns=start_ns - step.submitted_ns,
+            graph_gpu_time_source=source,
+            graph_queue_depth=step.queue_depth,
+            graph_after_idle=step.after_idle,
+            graph_completion_feedback=feedback is not None,
+            graph_completion_feedback_reason=feedback,
+            batch_lanes=len(output.num_scheduled_tokens),
+            batch_tokens_drafted=results.tokens_drafted,
+            batch_tokens_accepted=results.tokens_accepted,
+            batch_tokens_emitted=results.tokens_emitted,
+            batch_verification_budget=(step.budget or tokens) if kind is GraphKind.SPECULATIVE else None,
+            scheduler_cost_model="" if step.estimate_ns is None else COST_MODEL,
+            scheduler_estimate_ns=step.estimate_ns,
+            scheduler_estimate_gpu_ns=step.estimate_ns,
+            scheduler_estimate_handoff_ns=None if step.estimate_ns is None else 0,
         )
 
 

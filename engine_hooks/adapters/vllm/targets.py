@@ -11,6 +11,7 @@ ENGINE_CORE: Final = "vllm.v1.engine.core"
 GRAPHS_V2: Final = "vllm.v1.worker.gpu.cudagraph_utils"
 GRAPHS_V1: Final = "vllm.compilation.cuda_graph"
 FORWARD_CONTEXT: Final = "vllm.forward_context"
+WORKER: Final = "vllm.v1.worker.gpu_worker"
 ADAPTIVE: Final = "vllm.v1.worker.gpu.spec_decode.adaptive_verification"
 
 
@@ -39,6 +40,7 @@ GRAPH_CALL: Final = Method(GRAPHS_V1, "CUDAGraphWrapper", "__call__", "which CUD
 BUDGET: Final = Method(
     ADAPTIVE, "AdaptiveVerificationManager", "get_num_tokens", "what adaptive verification estimates"
 )
+SAMPLE: Final = Method(WORKER, "Worker", "sample_tokens", "the device's own times")
 
 METHODS: Final = (
     CREATED,
@@ -51,6 +53,7 @@ METHODS: Final = (
     FULL_GRAPH,
     GRAPH_CALL,
     BUDGET,
+    SAMPLE,
 )
 
 READ: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {

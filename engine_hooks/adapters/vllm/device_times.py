@@ -1,0 +1,69 @@
+"""The device's own times of a step, by a pair of events: before its first graph, and after its sampling and drafting.
+
+Only where model runner and engine core share a process (one GPU, or one for each engine core). With workers in
+processes of their own (tensor or pipeline parallel) the host's times stand in.
+"""
+
+import sys
+from typing import Any, Final
+
+from engine_hooks.adapters.device.event_source import EventSource
+from engine_hooks.adapters.device.pairs import EventPair
+from engine_hooks.adapters.device.tracker import ExecutionTracker
+from engine_hooks.adapters.vllm.steps import Step
+from engine_hooks.contract.names import GraphKind
+
+_STEP: Final = "step"
+
+
+class DeviceTimes:
+    """Puts events around the device work of steps, and gives the steps their times once the events have fired."""
+
+    def __init__(self, source: EventSource[Any]) -> None:
+        """Makes all events there will ever be."""
+        self._tracker: ExecutionTracker[Any] = ExecutionTracker(source)
+        self._open: EventPair[Any] | None = None
+
+    def begin(self, step: Step) -> None:
+        """Right before the step's first work on the device. Never waits."""
+        pair = self._tracker.begin(step.graph, GraphKind.STATE, {_STEP: step})
+        if pair.measured:
+            step.awaits_device = True
+            self._open = pair
+
+    def end(self) -> None:
+        """Right after its last work was submitted."""
+        pair, self._open = self._open, None
+        if pair is not None:
+            self._tracker.end(pair)
+
+    def abandon(self) -> None:
+        """A step ended whose work was never closed by `end`: the host's times stand in."""
+        pair, self._open = self._open, None
+        if pair is not None:
+            _step_of(pair).awaits_device = False
+            self._tracker.abandon(pair)
+
+    def collect(self) -> None:
+        """Tells every step that the device has passed its times. Never waits."""
+        for pair, times in self._tracker.completed():
+            step = _step_of(pair)
+            step.awaits_device = False
+            if times.gpu_start_offset_ns is not None:
+                start_ns = times.submitted_ns + times.gpu_start_offset_ns
+                step.device_ns = start_ns, start_ns + times.gpu_time_ns
+
+
+def _step_of(pair: EventPair[Any]) -> Step:
+    step: Step = (pair.fields or {})[_STEP]
+    return step
+
+
+def device_times() -> DeviceTimes | None:
+    """Times by CUDA's events; `None` where this process has not set up CUDA, which is not done here either."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return None
+    from engine_hooks.adapters.torch_cuda.event_source import CudaEventSource  # noqa: PLC0415 -- it imports torch
+
+    return DeviceTimes(CudaEventSource(torch.device("cuda", torch.cuda.current_device())))
