@@ -28,6 +28,7 @@ try:
     from collector.commands.collect import collect
     from collector.commands.conformance import conformance
     from collector.commands.doctor import doctor
+    from collector.commands.schema import schema
     from collector.commands.spool import discard, export, list_spool, retry
     from collector.errors import CollectorError
     from collector.log_format import LogFormat
@@ -37,6 +38,7 @@ try:
     from dashboards.access import check_access
     from dashboards.commands import dashboard
     from dashboards.errors import DashboardsError
+    from engine_hooks.commands.demo.torch_engine import torch_engine
     from engine_hooks.commands.estimate import estimate
     from engine_hooks.commands.import_traces import import_traces
     from engine_hooks.commands.simulate.cell import cell
@@ -123,6 +125,9 @@ class Settings(BaseSettings):
         "",
         repr=False,
         description="A ClickHouse server, http://user:password@host:8123/database; empty is the embedded one.",
+    )
+    clickhouse_cluster: str = Field(
+        "", description="The server's cluster that holds the schema, as its remote_servers names it; empty is one host."
     )
     spool_bytes_max: int = Field(
         10 * 1024**3,
@@ -402,6 +407,7 @@ def application() -> typer.Typer:
     app.command()(takes_settings(up, reads=False))
     app.command()(takes_settings(collect, reads=False))
     app.command()(takes_settings(doctor))
+    app.command()(takes_settings(schema, reads=False))
     app.command()(conformance)
     app.command()(takes_settings(dashboard))
     app.command()(takes_settings(query))
@@ -416,6 +422,7 @@ def application() -> typer.Typer:
     app.command()(estimate)
     app.add_typer(spools())
     app.add_typer(simulations())
+    app.add_typer(demos())
     app.add_typer(alerting())
     return app
 
@@ -461,6 +468,14 @@ def simulations() -> typer.Typer:
     simulate.command()(experiment)
     simulate.command()(scenarios)
     return simulate
+
+
+def demos() -> typer.Typer:
+    """`tachograph demo`: real engines to look at."""
+    demo = typer.Typer(name="demo", help="Small real engines to look at.", no_args_is_help=True)
+    demo.callback()(lambda: None)  # with one command alone typer would leave its name out
+    demo.command("torch")(takes_settings(torch_engine))
+    return demo
 
 
 def main() -> None:

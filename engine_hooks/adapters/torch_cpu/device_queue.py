@@ -85,11 +85,15 @@ class DeviceQueue:
         Raises:
             DeviceQueueError: the queue is closed or full, or earlier work raised.
         """
+        self.check()
+        self._put(work)
+
+    def check(self) -> None:
+        """Raises `DeviceQueueError` with the first error, if any work has raised so far."""
         if self._failure is not None:
             raise DeviceQueueError(
                 f"work on the device queue failed: {type(self._failure).__name__}: {self._failure}"
             ) from self._failure
-        self._put(work)
 
     def record(self, event: QueueEvent) -> None:
         """Let the event fire when everything submitted before has been run.

@@ -52,7 +52,8 @@ class CudaEventSource:
 
     def elapsed_ns(self, earlier: torch.cuda.Event, later: torch.cuda.Event) -> int:
         """`cudaEventElapsedTime`: float32 milliseconds, so that long distances are rounded."""
-        return int(round(earlier.elapsed_time(later) * MS_NS))
+        elapsed_ms: float = earlier.elapsed_time(later)
+        return round(elapsed_ms * MS_NS)
 
     def anchor(self, event: torch.cuda.Event) -> HostInstant | None:
         """An event on a stream that has nothing else to do fires at once; asked until it has."""

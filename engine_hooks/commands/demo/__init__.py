@@ -1,0 +1,1 @@
+"""`tachograph demo`: real engines to look at."""

@@ -1,0 +1,118 @@
+"""`tachograph demo torch`: a small real engine on this machine's CPU, recorded as any engine is."""
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from importlib.metadata import version
+from importlib.util import find_spec
+from types import FrameType
+from typing import Annotated, Final
+
+import typer
+
+from engine_hooks.commands.demo.settings import SendingSettings
+from engine_hooks.contract.execution import EngineResource
+from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
+from engine_hooks.recorder.recorder import Recorder
+from engine_hooks.recorder.sending import endpoint_url
+from engine_hooks.torch_demo.errors import TorchMissingError
+from engine_hooks.torch_demo.host_delay import HostDelays, host_delay_of
+
+FLUSH_S: Final = 1.8
+"""How long the end waits for the collector to take what is still in the buffer."""
+SWITCH_INTERVAL_S: Final = 0.0005
+"""Of Python's threads. The host must come back from the device quickly; 5 ms, the default, is as long as a round."""
+
+
+class Stopping:
+    """Lets Ctrl-C and SIGTERM end the engine with its next round."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def __call__(self) -> bool:
+        return self.asked
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        self.asked = True
+
+
+def torch_engine(
+    settings: SendingSettings,
+    *,
+    cost_model: Annotated[str, typer.Option(help=f"One of {', '.join(COST_MODELS)}.")] = "drained_share",
+    host_delay: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="60ms@10s",
+            help="Let the host stumble once, in the first speculative round from that second on; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0, help="How long to run. 0: until Ctrl-C.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="Of weights, prompts and samples.")] = 0,
+    host: Annotated[str, typer.Option(help="The engine's host name in the record.")] = "demo-torch",
+    cell: Annotated[str, typer.Option(help="The cell's name in the record.", show_default="30 s windows")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Run a small real engine on the CPU: a transformer, drafts, verification, two submissions in flight.
+
+    At the start it measures every verification budget and offers the scheduler, beside plain decode, the one
+    whose gain over it is nearest to half as much again. Needs PyTorch.
+    """
+    # What is wrong is refused now, not after the start.
+    model, delays = cost_model_named(cost_model), HostDelays(map(host_delay_of, host_delay or ()))
+    require_torch()
+    resource = torch_resource(host, cost_model)
+    recorder = recorder_to(settings.otlp_endpoint, resource)
+    from engine_hooks.adapters.torch_cpu.device_queue import DeviceQueue  # noqa: PLC0415 - torch takes seconds
+    from engine_hooks.commands.demo.report import as_text, opening, progress_of, summary_of  # noqa: PLC0415
+    from engine_hooks.torch_demo.starting import engine_on  # noqa: PLC0415
+
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    stopping = Stopping()
+    with DeviceQueue() as queue:
+        engine = engine_on(queue, model, recorder.record, seed=seed, delays=delays, cell=cell)
+        if not as_json:
+            typer.echo(opening(engine, resource.service_instance_id, settings.otlp_endpoint))
+        with progress_of(engine) as show:
+            engine.run(seconds, stopping, show)
+    logging.getLogger("engine_hooks.recorder").setLevel(logging.CRITICAL)  # the summary says what was not sent
+    recorder.stop(FLUSH_S)
+    summary = summary_of(engine, recorder, resource.service_instance_id)
+    typer.echo(json.dumps(summary, indent=2) if as_json else as_text(summary))
+
+
+def require_torch() -> None:
+    """Raises `TorchMissingError` where PyTorch is not installed."""
+    if find_spec("torch") is None:
+        raise TorchMissingError(f"the demo engine needs PyTorch, which {sys.executable} lacks: pip install torch")
+
+
+def torch_resource(host: str, package: str) -> EngineResource:
+    """The resource of this run."""
+    return EngineResource(
+        f"{host}-{int(time.time())}-{os.getpid()}",
+        service_name="tachograph-demo",
+        host_name=host,
+        engine_name="tachograph-demo-torch",
+        engine_version=version("torch"),
+        engine_package=package,
+        engine_recipe="4-lanes",
+        gpu_ids=("cpu",),
+    )
+
+
+def recorder_to(endpoint: str, resource: EngineResource) -> Recorder:
+    """A recorder that sends to this endpoint.
+
+    Raises:
+        SendError: it is no URL.
+    """
+    endpoint_url(endpoint)
+    return Recorder(resource, grpc_endpoint=endpoint, exit_timeout_s=FLUSH_S)

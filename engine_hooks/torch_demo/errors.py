@@ -1,0 +1,23 @@
+"""Errors of the demo engine.
+
+EngineHooksError
+└── DemoError                a fault of the demo's run
+    ├── TorchMissingError    PyTorch is not installed
+    └── DemoOptionError      an option that cannot be used
+"""
+
+from engine_hooks.errors import EngineHooksError
+
+
+class DemoError(EngineHooksError):
+    """A fault of the demo's run. Its text is one clear line."""
+
+
+class TorchMissingError(DemoError):
+    """PyTorch is not installed."""
+
+
+class DemoOptionError(DemoError):
+    """An option that cannot be used."""
+
+    exit_code = 2
