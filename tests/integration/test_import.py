@@ -15,12 +15,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
 )
 
 from engine_hooks.adapters.profile_files import imported
-from engine_hooks.adapters.profiles.errors import TraceUnreadableError
+from engine_hooks.adapters.profiles.errors import TraceImportError, TraceUnreadableError
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.errors import SendError
 from engine_hooks.recorder.encoder import BATCH_SPANS_MAX
 from engine_hooks.recorder.sending import requests_of
+from tests.fixtures.nsight_exports import ExportMaker
 
 
 class Here(NamedTuple):
@@ -92,6 +93,47 @@ def test_a_broken_file_stops_all_of_them_before_anything_is_sent(inbox: Inbox, t
     assert not inbox.requests
 
 
+def export_of(launches: int, path: Path) -> Path:
+    with ExportMaker(path) as maker:
+        maker.call(1, 1, 2)
+        for number in range(2, launches + 2):
+            maker.launch(number, 20 * number, 20 * number + 5)
+            maker.graph(number, 20 * number + 6, 20 * number + 15)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("truncated kineto", "is cut off after 2 whole events"),
+        ("truncated nsight", "is cut off: it has 20,000 of "),
+        ("empty", "is empty"),
+        ("kineto without a launch", "holds no graph launch .* among its 0 events"),
+        ("nsight without a launch", "holds no graph launch .* among its 1 CUDA calls"),
+        ("JSON", "has no traceEvents: it is not a PyTorch profiler"),
+        ("text", "is no profile: it is neither JSON of PyTorch's profiler"),
+    ],
+)
+def test_what_cannot_be_imported_is_said_in_one_line(inbox: Inbox, tmp_path: Path, content: str, words: str) -> None:
+    """Beside a good file, of which nothing is sent either."""
+    bad = tmp_path / "bad"
+    match content:
+        case "truncated nsight" | "nsight without a launch":
+            export_of(4 if "truncated" in content else 0, bad)
+            bad.write_bytes(bad.read_bytes()[: 20_000 if "truncated" in content else None])
+        case _:
+            texts = {"truncated kineto": trace_of(2)[:-150], "kineto without a launch": trace_of(0)}
+            bad.write_text({"empty": "", "JSON": "{}", "text": "not a profile", **texts}[content])
+    good = export_of(3, tmp_path / "good")
+    with pytest.raises(TraceImportError, match=words) as error:
+        import_traces(inbox.settings, [good, bad])
+    assert str(error.value).startswith(f"{bad} ")
+    assert "\n" not in str(error.value)
+    assert not inbox.requests
+    import_traces(inbox.settings, [good])
+    assert len(inbox.requests) == 1
+
+
 def test_a_dry_run_sends_nothing(inbox: Inbox, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import_traces(inbox.settings, [trace], dry_run=True)
     assert not inbox.requests
@@ -103,6 +145,7 @@ def test_json_summary(inbox: Inbox, trace: Path, capsys: pytest.CaptureFixture[s
     (summary,) = json.loads(capsys.readouterr().out)
     (instance,) = summary["instances"]
     assert (instance["executions"], instance["gpu_time_ns"]) == (3, 15_000)
+    assert (instance["device_busy_ns"], instance["device_idle_ns"]) == (15_000, 30_000)
     assert (instance["queue_depth_min"], instance["queue_depth_max"]) == (0, 0)
     assert (instance["started_at_first"], instance["ended_at_last"]) == (1_000, 55_000)
     assert len(inbox.requests) == 1

@@ -1,5 +1,6 @@
 """Trace files through the collector's own gRPC door into the store: stored as read, and once."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from engine_hooks.adapters.profile_files import imported
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind
 from tests.fixtures.doors import spooling
+from tests.fixtures.nsight_exports import ExportMaker
 
 COLUMNS = (
     "graph_name",
@@ -71,6 +73,27 @@ def test_each_public_trace_is_stored_as_read_and_once(here: Here, clickhouse: Cl
         assert (service_name, tuple(gpu_ids)) == (instance.resource.service_name, instance.resource.gpu_ids)
         assert engine_attributes == instance.resource.engine_attributes
     assert clickhouse.query("SELECT count() FROM graph_executions").result_rows == [(12 + 1 + 25,)]
+
+
+def test_both_profilers_go_down_the_same_way(here: Here, clickhouse: Client, cases: Path, tmp_path: Path) -> None:
+    """One command, one file of each: an export of nsys stands where its session began, stored as read, and once."""
+    session_ns = time.time_ns() - 10**9
+    report = tmp_path / "report"
+    with ExportMaker(report, session_ns) as maker:
+        for replay in range(5):
+            maker.launch(replay, 100 + 1_000 * replay, 200 + 1_000 * replay)
+            maker.graph(replay, 300 + 1_000 * replay, 900 + 1_000 * replay)
+    files = [report, cases / "traces" / "mi_sglang_1.json.gz"]
+    import_traces(here, files)
+    import_traces(here, files)
+    (instance,) = imported(report, GraphKind.MIXED).instances
+    stored = clickhouse.query(
+        f"SELECT {', '.join(COLUMNS)} FROM graph_executions"  # noqa: S608
+        " WHERE service_name = 'nsight' ORDER BY graph_sequence"
+    )
+    assert [tuple(row) for row in stored.result_rows] == [run[: len(COLUMNS)] for run in instance.executions]
+    assert stored.result_rows[0][5] == session_ns + 100
+    assert clickhouse.query("SELECT count() FROM graph_executions").result_rows == [(5 + 1,)]
 
 
 def test_times_moved_to_now_are_stored_moved(here: Here, clickhouse: Client, cases: Path) -> None:

@@ -1,5 +1,6 @@
 """One device's operations, ordered and grouped so that each question is a binary search. Times in ns."""
 
+from array import array
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -27,46 +28,57 @@ class Device:
     def __init__(self, profile: Profile, place: int, graphs: Iterable[int]) -> None:
         """`graphs`: correlation ids of graph launches, of any place."""
         columns = profile.operations
-        mask = np.frombuffer(columns.place, dtype=np.int64) == place
-        started_at, ended_at, correlation, stream, shape = (
-            np.frombuffer(column, dtype=np.int64)[mask]
-            for column in (columns.started_at, columns.ended_at, columns.correlation, columns.stream, columns.shape)
-        )
-        order = np.lexsort((ended_at, started_at, correlation))
-        self.started_at, self.ended_at = started_at[order], ended_at[order]
-        self.stream, self.shape = stream[order], shape[order]
-        self.busy = BusyTime(self.started_at, self.ended_at)
-        self.correlations, self.first = np.unique(correlation[order], return_index=True)
-        self.group_start = self.started_at[self.first]
-        self.group_end = np.maximum.reduceat(self.ended_at, self.first)
-        self.group_stream = self.stream[self.first]
-        self.submitted_at, self.recorded = _submission_times(profile, self.correlations)
-        self._streams = {int(number): _Stream(self, int(number)) for number in np.unique(self.stream)}
-        is_graph = np.isin(self.correlations, np.fromiter(graphs, np.int64))
-        self._graphs = _Ends(self.group_start[is_graph], self.group_end[is_graph])
-        known = self.recorded
-        self._submitted = np.sort(self.submitted_at[known])
+        rows = np.flatnonzero(np.frombuffer(columns.place, dtype=np.int64) == place)
+        started_at, ended_at = _at(columns.started_at, rows), _at(columns.ended_at, rows)
+        self.busy = BusyTime(started_at, ended_at)
+        self._streams = _streams(started_at, ended_at, _at(columns.stream, rows))
+        # By launch, and within one in the order of time: what it started first stands first.
+        order = np.lexsort((ended_at, started_at, _at(columns.correlation, rows)))
+        self._group(profile, rows[order], started_at[order], ended_at[order])
+        is_graph = np.isin(self._correlations, np.fromiter(graphs, np.int64))
+        self._graphs = Ends(self._start[is_graph], self._end[is_graph])
+        self._take_submissions(profile)
+
+    def _group(self, profile: Profile, rows: Times, started_at: Times, ended_at: Times) -> None:
+        """Makes one group of each launch's operations. `rows` are the operations' places in the columns."""
+        correlation = _at(profile.operations.correlation, rows)
+        first_of_group = np.ones(len(rows), np.bool_)
+        first_of_group[1:] = correlation[1:] != correlation[:-1]
+        self._first = np.flatnonzero(first_of_group)
+        self._correlations = correlation[self._first]
+        self._shapes = _at(profile.operations.shape, rows)
+        self._start = started_at[self._first]
+        self._end = np.maximum.reduceat(ended_at, self._first)
+        self._stream = _at(profile.operations.stream, rows[self._first])
+
+    def _take_submissions(self, profile: Profile) -> None:
+        submitted_at, self._recorded = _submission_times(profile, self._correlations)
+        for number, stream in self._streams.items():
+            unrecorded = ~self._recorded & (self._stream == number)
+            stream.take_unrecorded(self._start[unrecorded], self._end[unrecorded])
+        known = self._recorded
+        self._submitted = np.sort(submitted_at[known])
         # An end before its own submission is clock trouble; the pair must still cancel out.
-        self._finished = np.sort(np.maximum(self.group_end[known], self.submitted_at[known] + 1))
+        self._finished = np.sort(np.maximum(self._end[known], submitted_at[known] + 1))
 
     @property
     def operations_without_launch(self) -> int:
         """Operations whose launch call the profile does not hold."""
-        sizes = np.diff(np.append(self.first, len(self.started_at)))
-        return int(sizes[~self.recorded].sum())
+        sizes = np.diff(np.append(self._first, len(self._shapes)))
+        return int(sizes[~self._recorded].sum())
 
     def run_of(self, correlation: int) -> Run | None:
         """What a launch did on this device; None where it did nothing."""
-        group = int(np.searchsorted(self.correlations, correlation))
-        if group == len(self.correlations) or self.correlations[group] != correlation:
+        group = int(np.searchsorted(self._correlations, correlation))
+        if group == len(self._correlations) or self._correlations[group] != correlation:
             return None
-        first = int(self.first[group])
-        last = int(self.first[group + 1]) if group + 1 < len(self.first) else len(self.started_at)
+        first = int(self._first[group])
+        last = int(self._first[group + 1]) if group + 1 < len(self._first) else len(self._shapes)
         return Run(
-            int(self.group_start[group]),
-            int(self.group_end[group]),
-            int(self.group_stream[group]),
-            tuple(np.sort(self.shape[first:last]).tolist()),
+            int(self._start[group]),
+            int(self._end[group]),
+            int(self._stream[group]),
+            tuple(np.sort(self._shapes[first:last]).tolist()),
         )
 
     def queue_depth(self, launched_at: int, run: Run) -> int:
@@ -85,7 +97,17 @@ class Device:
         return max((end for end in ends if end is not None), default=None)
 
 
-class _Ends:
+def _at(column: "array[int]", rows: Times) -> Times:
+    return np.frombuffer(column, dtype=np.int64)[rows]
+
+
+def _streams(started_at: Times, ended_at: Times, stream: Times) -> "dict[int, _Stream]":
+    return {
+        int(number): _Stream(started_at[stream == number], ended_at[stream == number]) for number in np.unique(stream)
+    }
+
+
+class Ends:
     """The latest end among what started before a moment."""
 
     def __init__(self, started_at: Times, ended_at: Times) -> None:
@@ -102,13 +124,13 @@ class _Ends:
 class _Stream:
     """One stream: its operations run in the order of their submission."""
 
-    def __init__(self, device: Device, number: int) -> None:
-        own = device.stream == number
-        self.ends = _Ends(device.started_at[own], device.ended_at[own])
-        unrecorded = ~device.recorded & (device.group_stream == number)
-        start = device.group_start[unrecorded]
-        self._unrecorded_start = np.sort(start)
-        self._unrecorded_end = np.sort(np.maximum(device.group_end[unrecorded], start + 1))
+    def __init__(self, started_at: Times, ended_at: Times) -> None:
+        self.ends = Ends(started_at, ended_at)
+
+    def take_unrecorded(self, started_at: Times, ended_at: Times) -> None:
+        """Submissions whose call the profile lacks: first start and last end of each."""
+        self._unrecorded_start = np.sort(started_at)
+        self._unrecorded_end = np.sort(np.maximum(ended_at, started_at + 1))
 
     def pending_unrecorded(self, launched_at: int, started_at: int) -> int:
         """Submissions whose call the profile lacks, but which ran before `started_at` and ended after the launch.

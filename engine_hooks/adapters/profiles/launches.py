@@ -45,27 +45,28 @@ class Launches(NamedTuple):
 def launches_of(profile: Profile, kind: GraphKind) -> Launches:
     """Every graph launch of a profile as an execution, by place, in the order of launch. Times as the file has them."""
     calls, skipped = _distinct(profile.launches)
-    devices = {place: Device(profile, place, (call.correlation for call in calls)) for place in sorted(profile.places)}
-    by_place: dict[int, list[GraphExecution]] = {place: [] for place in devices}
+    annotations = enclosing_names(profile.annotations, calls)
     names = _GraphNames(profile)
-    for call, annotation in zip(calls, enclosing_names(profile.annotations, calls), strict=True):
-        runs = [(place, run) for place, device in devices.items() if (run := device.run_of(call.correlation))]
-        if not runs:
-            skipped[profile.unusable.get(call.correlation, Skip.NO_OPERATIONS)] += 1
-        for place, run in runs:
-            own = by_place[place]
-            graph_name = names.of(annotation, run)
-            own.append(_execution(call, run, devices[place], graph_name=graph_name, kind=kind, sequence=len(own)))
-    return Launches(
-        {
-            place: PlaceLaunches(executions, devices[place].busy.total_ns, devices[place].busy.span_ns)
-            for place, executions in by_place.items()
-            if executions
-        },
-        skipped,
-        len(profile.operations.started_at),
-        sum(device.operations_without_launch for device in devices.values()),
+    by_place: dict[int, PlaceLaunches] = {}
+    without_launch = 0
+    ran: set[int] = set()
+    for place in sorted(profile.places):  # One at a time: a device takes as much memory as its columns.
+        device = Device(profile, place, (call.correlation for call in calls))
+        without_launch += device.operations_without_launch
+        executions: list[GraphExecution] = []
+        for call, annotation in zip(calls, annotations, strict=True):
+            if run := device.run_of(call.correlation):
+                ran.add(call.correlation)
+                graph_name = names.of(annotation, run)
+                executions.append(
+                    _execution(call, run, device, graph_name=graph_name, kind=kind, sequence=len(executions))
+                )
+        if executions:
+            by_place[place] = PlaceLaunches(executions, device.busy.total_ns, device.busy.span_ns)
+    skipped.update(
+        profile.unusable.get(call.correlation, Skip.NO_OPERATIONS) for call in calls if call.correlation not in ran
     )
+    return Launches(by_place, skipped, len(profile.operations.started_at), without_launch)
 
 
 def _execution(
