@@ -46,6 +46,8 @@ _INSERT_SETTINGS: Final[Mapping[str, Any]] = {
     "input_format_null_as_default": 0,
     "input_format_skip_unknown_fields": 0,
     "date_time_input_format": "best_effort",
+    # On a cluster: stored on the shards when answered.
+    "distributed_foreground_insert": 1,
 }
 _OF_A_ROW: Final = re.compile(r"\(at row (\d+)\)")
 _OF_A_COLUMN: Final = re.compile(r"reading the value of key (\w+)")

@@ -12,6 +12,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.clickhouse import first_line
+from collector.cluster.form import ClusterForm
 from collector.errors import CollectorError
 
 _SCHEMA_CHANGES = """
@@ -46,17 +47,60 @@ def schema_files() -> list[SchemaFile]:
     return [SchemaFile(path.name, path.read_text("utf-8")) for path in sorted(found, key=lambda path: path.name)]
 
 
-def apply_schema(client: Client, changes: list[SchemaFile] | None = None) -> list[str]:
+def apply_schema(client: Client, changes: list[SchemaFile] | None = None, cluster: str = "") -> list[str]:
     """Apply what the client's database lacks, and return the names of the files applied now.
 
     Applying again does nothing. Two processes may do it at once: every statement is `IF NOT EXISTS`.
-    A statement runs in the client's database and names none.
+    A statement runs in the client's database and names none, save on a cluster.
+
+    Args:
+        client: On the database.
+        changes: The schema; this version's, where none is given.
+        cluster: The cluster, as `remote_servers` names it, whose hosts all get it; '' is this host alone.
 
     Raises:
-        SchemaError: a file changed after it was applied, or the engine refuses a statement.
+        SchemaError: a file changed after it was applied, the engine refuses a statement, or the database is on a
+            cluster and none is named, or the other way round.
+        ClusterFormError: a file has no form on a cluster.
     """
     wanted = schema_files() if changes is None else changes
-    _run(client, "schema_changes", _SCHEMA_CHANGES)
+    form = ClusterForm(cluster, str(client.database), [change.statement for change in wanted]) if cluster else None
+    for statement in _beginnings(form):
+        _run(client, "schema_changes", statement)
+    missing = _missing(client, wanted)
+    if missing:
+        _check_place(client, cluster)
+    for change in missing:
+        for statement in form.of(change.statement) if form else [change.statement]:
+            _run(client, change.name, statement)
+        client.insert("schema_changes", [[change.name, change.sha256]], column_names=["file_name", "sha256"])
+    return [change.name for change in missing]
+
+
+def script_of(changes: list[SchemaFile], database: str, cluster: str = "") -> str:
+    """The whole schema as one script, what is recorded of it included, for those who apply it by hand.
+
+    Raises:
+        ClusterFormError: see `ClusterForm`.
+    """
+    form = ClusterForm(cluster, database, [change.statement for change in changes]) if cluster else None
+    statements = _beginnings(form) if form else [f"CREATE DATABASE IF NOT EXISTS {database}", _SCHEMA_CHANGES]
+    statements = [statements[0], f"USE {database}", *statements[1:]]
+    for change in changes:
+        own = form.of(change.statement) if form else [change.statement.strip()]
+        record = f"INSERT INTO schema_changes (file_name, sha256) VALUES ('{change.name}', '{change.sha256}')"  # noqa: S608 -- a hash
+        statements += [f"-- {change.name}\n{own[0]}", *own[1:], record]
+    return "".join(f"{statement.strip()};\n\n" for statement in statements)
+
+
+def _beginnings(form: ClusterForm | None) -> list[str]:
+    """What has to be there before the first file is applied."""
+    if form is None:
+        return [_SCHEMA_CHANGES]
+    return [form.database_statement(), form.whole_on_every_host(_SCHEMA_CHANGES)]
+
+
+def _missing(client: Client, wanted: list[SchemaFile]) -> list[SchemaFile]:
     rows = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
     applied: dict[str, str] = {str(name): str(sha256) for name, sha256 in rows}
     for change in wanted:
@@ -65,11 +109,20 @@ def apply_schema(client: Client, changes: list[SchemaFile] | None = None) -> lis
                 f"{change.name} changed after it was applied to database {client.database}: "
                 "undo the change and put it into a new file, or start with an empty database"
             )
-    missing = [change for change in wanted if change.name not in applied]
-    for change in missing:
-        _run(client, change.name, change.statement)
-        client.insert("schema_changes", [[change.name, change.sha256]], column_names=["file_name", "sha256"])
-    return [change.name for change in missing]
+    return [change for change in wanted if change.name not in applied]
+
+
+def _check_place(client: Client, cluster: str) -> None:
+    """Half of a schema on a cluster and half on one of its hosts would lose what comes to the other hosts."""
+    rows = client.query(
+        "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'graph_executions'"
+    ).result_rows
+    for (engine,) in rows:
+        if (engine == "Distributed") != bool(cluster):
+            told = "is on a cluster: name it by TACHOGRAPH_CLICKHOUSE_CLUSTER" if not cluster else (
+                "was made for one host: name another database for the cluster"
+            )  # fmt: skip
+            raise SchemaError(f"database {client.database} {told}")
 
 
 def _run(client: Client, name: str, statement: str) -> None:

@@ -14,8 +14,9 @@ class StoreOpening:
     The schema is brought up to date each time: the server may be another one than before, without any.
     """
 
-    def __init__(self, open_client: Callable[[], Client]) -> None:
+    def __init__(self, open_client: Callable[[], Client], cluster: str = "") -> None:
         self._open_client = open_client
+        self._cluster = cluster
         self._client: Client | None = None
 
     def __call__(self) -> RequestStore:
@@ -27,7 +28,7 @@ class StoreOpening:
         """
         self.close()
         self._client = client = self._open_client()
-        apply_schema(client)
+        apply_schema(client, cluster=self._cluster)
         return RequestStore(client)
 
     def close(self) -> None:

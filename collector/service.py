@@ -13,7 +13,15 @@ from clickhouse_connect.driver.client import Client
 from starlette.routing import Route
 
 from collector.access.access import Access
-from collector.clickhouse import DATABASE, connect, connection_string, open_store, split_url, without_password
+from collector.clickhouse import (
+    DATABASE,
+    StoreError,
+    connect,
+    connection_string,
+    open_store,
+    split_url,
+    without_password,
+)
 from collector.clock_offsets import ClockWatch
 from collector.derived_rows import DerivedRows
 from collector.health import Health
@@ -51,6 +59,8 @@ class CollectorSettings(NamedTuple):
     """Directory of the spool, and of the embedded store, unless `clickhouse_url` is given."""
     clickhouse_url: str = ""
     """A ClickHouse server, `http://user:password@host:8123/database`; empty is the embedded one."""
+    clickhouse_cluster: str = ""
+    """The cluster of that server whose hosts all hold the schema, as its `remote_servers` names it; empty is the server alone."""
     listen_address: str = "127.0.0.1"
     otlp_grpc_port: int = 0
     otlp_http_port: int = 0
@@ -162,13 +172,15 @@ class Collector:
         settings = self.settings
         if settings.clickhouse_url:
             split_url(settings.clickhouse_url)
+        elif settings.clickhouse_cluster:
+            raise StoreError("TACHOGRAPH_CLICKHOUSE_CLUSTER names a cluster of a server: set TACHOGRAPH_CLICKHOUSE_URL")
         else:
             # Stays open, so that the engine does while others open and close their clients of it.
             apply_schema(starting.enter_context(self._open()))
         limits = SpoolLimits(settings.spool_bytes_max, settings.disk_free_bytes_min)
         spool = Spool(spool_file(settings.data_dir), limits)
         starting.callback(spool.close)
-        opening = StoreOpening(self._open)
+        opening = StoreOpening(self._open, settings.clickhouse_cluster)
         starting.callback(opening.close)
         writer = Writer(spool, opening, self.metrics, self._limits)
         writer.start()

@@ -14,6 +14,7 @@ class CollectSettings(AccessSettings, Protocol):
 
     data_dir: Path
     clickhouse_url: str
+    clickhouse_cluster: str
     otlp_grpc_port: int
     otlp_http_port: int
     clickhouse_port: int

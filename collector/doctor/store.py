@@ -12,6 +12,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.clickhouse import DATABASE, StoreError, first_line
+from collector.cluster.form import LOCAL
 from collector.migrations import SchemaFile
 
 _TABLE: Final = re.compile(r"^CREATE TABLE IF NOT EXISTS (\w+)", re.MULTILINE)
@@ -54,9 +55,11 @@ def rules_wanted(files: list[SchemaFile]) -> dict[str, TableRules]:
 
 
 def rules_found(client: Client) -> dict[str, TableRules]:
-    """The rules of each table of the database, as ClickHouse has them."""
-    rows = client.query("SELECT name, engine_full FROM system.tables WHERE database = currentDatabase()").result_rows
-    return {name: rules_of(engine) for name, engine in rows}
+    """The rules of each table of the database, as ClickHouse has them; on a cluster, of its local part here."""
+    rows = client.query(
+        "SELECT name, engine_full FROM system.tables WHERE database = currentDatabase() AND engine != 'Distributed'"
+    ).result_rows
+    return {name.removesuffix(LOCAL): rules_of(engine) for name, engine in rows}
 
 
 def applied_changes(client: Client) -> dict[str, str]:
