@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from operator import mul
 from typing import Final, NamedTuple
@@ -60,11 +61,11 @@ def gains_of(acceptance: Sequence[float], gpu_times_ns: Sequence[int]) -> list[f
 def _acceptance(lanes: Lanes, queue: DeviceQueue, seed: int) -> tuple[float, ...]:
     supply = requests(seed, lanes.model.shape.vocabulary, 1)
     for lane, request in zip(range(lanes.count), supply, strict=False):
-        _run(queue, lambda lane=lane, request=request: lanes.prefill(lane, request.prompt, request.seed))
+        _run(queue, partial(lanes.prefill, lane, request.prompt, request.seed))
     trials, hits = [0] * DRAFTS_PER_LANE_MAX, [0] * DRAFTS_PER_LANE_MAX
     lanes.outcomes.clear()
     for _ in range(ACCEPTANCE_ROUNDS):
-        _run(queue, lambda: lanes.decode(DRAFTS_PER_LANE_MAX))
+        _run(queue, partial(lanes.decode, DRAFTS_PER_LANE_MAX))
         counts = depth_counts([DRAFTS_PER_LANE_MAX] * lanes.count, lanes.outcomes.popleft().accepted)
         for depth, (tried, hit) in enumerate(zip(*counts, strict=True)):
             trials[depth] += tried
@@ -78,7 +79,7 @@ def _gpu_times_ns(lanes: Lanes, queue: DeviceQueue) -> tuple[int, ...]:
     times_ns: list[list[int]] = [[] for _ in range(DRAFTS_PER_LANE_MAX + 1)]
     for _ in range(ROUNDS):
         for drafts, measured in enumerate(times_ns):
-            measured.append(_run(queue, lambda drafts=drafts: lanes.decode(drafts)))
+            measured.append(_run(queue, partial(lanes.decode, drafts)))
     lanes.outcomes.clear()
     return tuple(sorted(measured)[ROUNDS // 10] for measured in times_ns)
 

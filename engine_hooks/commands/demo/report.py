@@ -72,7 +72,7 @@ def estimates_of(engine: SpeculativeEngine) -> dict[str, dict[str, int]]:
 def summary_of(engine: SpeculativeEngine, recorder: Recorder, instance: str) -> dict[str, Any]:
     """The run as `--json` prints it. Calibrations at the start are not counted."""
     totals, tuning = engine.totals, engine.tuning
-    lost = {**engine.executions.losses, **recorder.losses}
+    lost: dict[str, int] = {**engine.executions.losses, **recorder.losses}
     return {
         "service_instance_id": instance,
         "cost_model": engine.scheduler.cost_model.name,
