@@ -61,17 +61,27 @@ def any_value(value: Any) -> bytes:
     if isinstance(value, int):
         if not -_HIGHEST_INT64 - 1 <= value <= _HIGHEST_INT64:
             raise ContractError(f"{value} has more than 64 bits and cannot be sent")
-        return _INT_VALUE + varint(value)
+        return integer_value(varint(value))
     if isinstance(value, float):
         return _DOUBLE_VALUE + _double(value)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        return array_value(map(any_value, value))
+        return array_value(b"".join([array_item(any_value(item)) for item in value]))
     raise ContractError(f"a {type(value).__name__} cannot be sent as an attribute")
 
 
-def array_value(values: Any) -> bytes:
-    """An `AnyValue` of an array of encoded ones."""
-    return delimited(_ARRAY_VALUE, b"".join([delimited(_ARRAY_ITEM, value) for value in values]))
+def integer_value(number: bytes) -> bytes:
+    """An `AnyValue` of an integer, given as a varint."""
+    return _INT_VALUE + number
+
+
+def array_value(items: bytes) -> bytes:
+    """An `AnyValue` of an array of what `array_item` gave."""
+    return delimited(_ARRAY_VALUE, items)
+
+
+def array_item(value: bytes) -> bytes:
+    """One encoded `AnyValue` of an array."""
+    return delimited(_ARRAY_ITEM, value)
 
 
 def _utf8(text: str) -> bytes:

@@ -1,33 +1,45 @@
 """What recording costs, beside what the OpenTelemetry SDK costs for the same attributes, in one run.
 
-`make bench ARGS="--only recorder"`. Every figure is the median of repeats, ours and the
-reference by turns. The SDK's side has no processor and no exporter: its own cost alone.
+`make bench ARGS="--only recorder"`. Every figure is the median of repeats, ours and the reference by turns. On the hot
+path the SDK's side has no processor and no exporter: its own cost alone.
 """
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, Final, NamedTuple
 
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+import grpc
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from engine_hooks.contract import names
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind, Purpose
 from engine_hooks.contract.span import resource_attributes, span_attributes
+from engine_hooks.recorder.encoder import BATCH_SPANS_MAX
 from engine_hooks.recorder.recorder import Recorder
-from engine_hooks.recorder.spans import SpanBuilder
 from tests.benchmarks.report import Result
 
-ENGINE = EngineResource("host1:1", host_name="host1", engine_name="own", engine_recipe="latency", gpu_ids=("0", "1"))
-STARTED_AT = 1_764_000_000_000_000_000
-PACKAGES: Final = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-common", "protobuf")
-CANDIDATES = ("P128", "P64", "decode")
+ENGINE: Final = EngineResource(
+    "host1:1", host_name="host1", engine_name="own", engine_recipe="latency", gpu_ids=("0", "1")
+)
+STARTED_AT: Final = 1_764_000_000_000_000_000
+PACKAGES: Final = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-grpc", "protobuf", "grpcio")
+SPAN_NAME: Final = "execute_graph P128"
+SERVICE: Final = "opentelemetry.proto.collector.trace.v1.TraceService"
+WAITING: Final = 400
+"""Records whose memory is measured as they wait: fewer than what makes either side begin to deliver."""
+CANDIDATES: Final = ("P128", "P64", "decode")
 
 
 class Discard(SpanExporter):
@@ -38,17 +50,19 @@ class Discard(SpanExporter):
 
 
 def execution(sequence: int) -> GraphExecution:
-    """A speculative round with everything recorded, as an engine makes it."""
+    """A speculative round with everything recorded, as an engine makes it: times and estimates differ each round."""
+    jitter_ns, accepted = sequence * 7_919 % 100_003, 60 + sequence % 17
+    expected, estimate_ns = 80 + sequence // 4 % 512 / 64, 29_100_000 + jitter_ns // 16
     return GraphExecution(
         "P128",
         GraphKind.SPECULATIVE,
         sequence,
-        28_500_000,
-        29_000_000,
-        STARTED_AT + sequence,
-        31_000_000,
+        28_500_000 + jitter_ns,
+        29_000_000 + jitter_ns,
+        STARTED_AT + 29_000_000 * sequence,
+        31_000_000 + jitter_ns,
         Purpose.ORDINARY,
-        1_200_000,
+        1_200_000 + jitter_ns,
         GpuTimeSource.CUDA_EVENT,
         1,
         False,
@@ -56,17 +70,17 @@ def execution(sequence: int) -> GraphExecution:
         FeedbackReason.GRAMMAR,
         16,
         112,
-        70,
-        86,
+        accepted,
+        accepted + 16,
         128,
         "drained_share",
-        29_100_000,
-        28_600_000,
+        estimate_ns,
+        estimate_ns - 500_000,
         500_000,
-        85.5,
+        expected,
         CANDIDATES,
-        (29_100_000, 21_000_000, 7_200_000),
-        (85.5, 60.25, 16.0),
+        (estimate_ns, 21_000_000, 7_200_000),
+        (expected, 60.25, 16.0),
         "bench-7",
         "corrected",
         3,
@@ -76,31 +90,33 @@ def execution(sequence: int) -> GraphExecution:
 
 def attributes(sequence: int) -> dict[str, Any]:
     """The same as the SDK takes it."""
+    jitter_ns, accepted = sequence * 7_919 % 100_003, 60 + sequence % 17
+    expected, estimate_ns = 80 + sequence // 4 % 512 / 64, 29_100_000 + jitter_ns // 16
     return {
         names.GRAPH_NAME: "P128",
         names.GRAPH_KIND: "speculative",
         names.GRAPH_PURPOSE: "ordinary",
         names.GRAPH_SEQUENCE: sequence,
-        names.GRAPH_GPU_TIME_NS: 28_500_000,
-        names.GRAPH_WALL_TIME_NS: 29_000_000,
-        names.GRAPH_GPU_START_OFFSET_NS: 1_200_000,
+        names.GRAPH_GPU_TIME_NS: 28_500_000 + jitter_ns,
+        names.GRAPH_WALL_TIME_NS: 29_000_000 + jitter_ns,
+        names.GRAPH_GPU_START_OFFSET_NS: 1_200_000 + jitter_ns,
         names.GRAPH_GPU_TIME_SOURCE: "cuda_event",
         names.GRAPH_QUEUE_DEPTH: 1,
         names.GRAPH_COMPLETION_FEEDBACK: True,
         names.GRAPH_COMPLETION_FEEDBACK_REASON: "grammar",
         names.BATCH_LANES: 16,
         names.BATCH_TOKENS_DRAFTED: 112,
-        names.BATCH_TOKENS_ACCEPTED: 70,
-        names.BATCH_TOKENS_EMITTED: 86,
+        names.BATCH_TOKENS_ACCEPTED: accepted,
+        names.BATCH_TOKENS_EMITTED: accepted + 16,
         names.BATCH_VERIFICATION_BUDGET: 128,
         names.SCHEDULER_COST_MODEL: "drained_share",
-        names.SCHEDULER_ESTIMATE_NS: 29_100_000,
-        names.SCHEDULER_ESTIMATE_GPU_NS: 28_600_000,
+        names.SCHEDULER_ESTIMATE_NS: estimate_ns,
+        names.SCHEDULER_ESTIMATE_GPU_NS: estimate_ns - 500_000,
         names.SCHEDULER_ESTIMATE_HANDOFF_NS: 500_000,
-        names.SCHEDULER_EXPECTED_TOKENS: 85.5,
+        names.SCHEDULER_EXPECTED_TOKENS: expected,
         names.SCHEDULER_CANDIDATE_GRAPHS: CANDIDATES,
-        names.SCHEDULER_CANDIDATE_ESTIMATES_NS: (29_100_000, 21_000_000, 7_200_000),
-        names.SCHEDULER_CANDIDATE_EXPECTED_TOKENS: (85.5, 60.25, 16.0),
+        names.SCHEDULER_CANDIDATE_ESTIMATES_NS: (estimate_ns, 21_000_000, 7_200_000),
+        names.SCHEDULER_CANDIDATE_EXPECTED_TOKENS: (expected, 60.25, 16.0),
         names.CELL_ID: "bench-7",
         names.CELL_ARM: "corrected",
         names.CELL_POSITION: 3,
@@ -109,13 +125,11 @@ def attributes(sequence: int) -> dict[str, Any]:
 
 
 def measure(n: int = 1_000, repeats: int = 15) -> list[Result]:
-    """Every comparison, with `n` executions in each of `repeats`."""
+    """The hot path, with `n` executions in each of `repeats`."""
     if span_attributes(execution(7)) != attributes(7):
         raise AssertionError("the two sides must carry the same attributes")
-    resource = Resource(resource_attributes(ENGINE))
-    tracer = TracerProvider(resource=resource, sampler=ALWAYS_ON, shutdown_on_exit=False).get_tracer("bench")
+    tracer = _provider().get_tracer("bench")
     recorder = Recorder(ENGINE, exporter=Discard(), capacity=n, interval_s=3_600)
-    builder = SpanBuilder(ENGINE)
     executions = [execution(sequence) for sequence in range(n)]
     ready = [attributes(sequence) for sequence in range(n)]
     record, start_span = recorder.record, tracer.start_span
@@ -126,7 +140,7 @@ def measure(n: int = 1_000, repeats: int = 15) -> list[Result]:
 
     def span_ready() -> None:
         for one in ready:
-            start_span("execute_graph P128", attributes=one).end()
+            start_span(SPAN_NAME, attributes=one).end()
 
     def record_made() -> None:
         for sequence in range(n):
@@ -134,24 +148,14 @@ def measure(n: int = 1_000, repeats: int = 15) -> list[Result]:
 
     def span_made() -> None:
         for sequence in range(n):
-            start_span("execute_graph P128", attributes=attributes(sequence)).end()
-
-    def deliver() -> None:
-        encode_spans([builder.build(one) for one in executions]).SerializeToString()
-
-    def span_and_encode() -> None:
-        spans = [start_span("execute_graph P128", attributes=one) for one in ready]
-        for span in spans:
-            span.end()
-        encode_spans(spans).SerializeToString()  # type: ignore[arg-type] # they are ReadableSpans
+            start_span(SPAN_NAME, attributes=attributes(sequence)).end()
 
     compared = partial(_compared, between=recorder.flush, n=n, repeats=repeats)
     record(executions[0])  # starts it
     try:
         return [
-            compared("record(), against start_span + end", record_ready, span_ready),
+            compared("record(), against SDK start_span + end", record_ready, span_ready),
             compared("construct + record(), against dict + start_span + end", record_made, span_made),
-            compared("background: build + encode, against SDK + encode", deliver, span_and_encode),
         ]
     finally:
         recorder.stop()
@@ -173,10 +177,115 @@ def _compared(
             started = time.perf_counter_ns()
             side()
             spent.append((time.perf_counter_ns() - started) / n)
-    ours_ns, reference_ns = map(statistics.median, times)
-    return Result.of(f"recorder: {name}", ours_ns, reference_ns, "ns", n, *PACKAGES)
+    return Result.of(f"recorder: {name}", *map(statistics.median, times), "ns", n, *PACKAGES)
+
+
+# ---- the background
+
+
+class Spent(NamedTuple):
+    """CPU time of this process for one execution, and memory."""
+
+    background_ns: float
+    """Of everything but the loop that records."""
+    whole_ns: float
+    waiting_bytes: float
+    """What a record takes while it waits."""
+
+
+def measure_delivery(n: int, repeats: int) -> list[Result]:
+    """Both sides deliver `n` executions to a collector that keeps nothing, in another process, over gRPC."""
+    spent: tuple[list[Spent], list[Spent]] = ([], [])
+    with sink() as endpoint:
+        for _ in range(repeats):
+            for side, figures in zip((_deliver_ours, _deliver_reference), spent, strict=True):
+                figures.append(side(endpoint, n))
+    against = "against SDK + BatchSpanProcessor + OTLP exporter"
+    names_and_units = (("background CPU", "ns"), ("all CPU", "ns"), ("a waiting record", "bytes"))
+    medians = [[statistics.median(column) for column in zip(*side, strict=True)] for side in spent]
+    return [
+        Result.of(f"recorder: {name}, {against}", ours, reference, unit, n, *PACKAGES)
+        for (name, unit), ours, reference in zip(names_and_units, *medians, strict=True)
+    ]
+
+
+def _deliver_ours(endpoint: str, n: int) -> Spent:
+    recorder = Recorder(ENGINE, grpc_endpoint=endpoint, capacity=n)
+
+    def finish() -> None:
+        if not recorder.flush(120) or recorder.exported != n + 1:
+            raise AssertionError(f"delivered {recorder.exported} of {n + 1}: {recorder.losses}")
+
+    recorder.record(execution(0))
+    recorder.flush()  # connects
+    try:
+        return _spent(lambda sequence: recorder.record(execution(sequence)), finish, n)
+    finally:
+        recorder.stop()
+
+
+def _deliver_reference(endpoint: str, n: int) -> Spent:
+    provider = _provider()
+    exporter = OTLPSpanExporter(endpoint=endpoint)
+    provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=n, max_export_batch_size=BATCH_SPANS_MAX))
+    start_span = provider.get_tracer("bench").start_span
+    start_span(SPAN_NAME, attributes=attributes(0)).end()
+    provider.force_flush()
+
+    def finish() -> None:
+        if not provider.force_flush(120_000):
+            raise AssertionError("the SDK did not deliver in time")
+
+    try:
+        return _spent(lambda one: start_span(SPAN_NAME, attributes=attributes(one)).end(), finish, n)
+    finally:
+        provider.shutdown()
+
+
+def _spent(record: Callable[[int], object], finish: Callable[[], None], n: int) -> Spent:
+    began_ns, thread_began_ns = time.process_time_ns(), time.thread_time_ns()
+    for sequence in range(n):
+        record(sequence)
+    loop_ns = time.thread_time_ns() - thread_began_ns
+    finish()
+    whole_ns = time.process_time_ns() - began_ns
+    tracemalloc.start()
+    for sequence in range(WAITING):
+        record(sequence)
+    waiting_bytes = tracemalloc.get_traced_memory()[0] / WAITING
+    tracemalloc.stop()
+    return Spent((whole_ns - loop_ns) / n, whole_ns / n, waiting_bytes)
+
+
+@contextmanager
+def sink() -> Iterator[str]:
+    """The endpoint of a gRPC server in a process of its own that takes requests and keeps nothing."""
+    context = get_context("spawn")
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=_serve, args=(sending,), daemon=True)
+    process.start()
+    try:
+        yield f"http://127.0.0.1:{receiving.recv()}"
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _serve(port: Connection) -> None:
+    handler = grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"")
+    service = grpc.method_handlers_generic_handler(SERVICE, {"Export": handler})
+    server = grpc.server(ThreadPoolExecutor(2), [service])
+    port.send(server.add_insecure_port("127.0.0.1:0"))
+    server.start()
+    server.wait_for_termination()
+
+
+def _provider() -> TracerProvider:
+    return TracerProvider(resource=Resource(resource_attributes(ENGINE)), sampler=ALWAYS_ON, shutdown_on_exit=False)
 
 
 def results(quick: bool) -> list[Result]:
     """As `tests.benchmarks.report` asks for."""
-    return measure(n=500, repeats=5) if quick else measure()
+    if quick:
+        return measure(500, 5) + measure_delivery(4_000, 2)
+    return measure() + measure_delivery(20_000, 5)
