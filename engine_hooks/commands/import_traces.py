@@ -39,7 +39,7 @@ def import_traces(
         str | None,
         typer.Option(
             help="Move each file's times: its last execution ends `now` or at an ISO 8601 time; "
-            "`base` adds a Kineto trace's baseTimeNanoseconds. Without it times stay as they are.",
+            "`base` adds a Kineto trace's baseTimeNanoseconds. Without it a trace's times stay as they are.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and show, send nothing.")] = False,
@@ -131,9 +131,11 @@ def _instance_summary(instance: EngineInstance) -> dict[str, Any]:
 
 
 def _table(traces: Sequence[ImportedTrace]) -> Table:
-    table = Table("file", "GPU", title_justify="left")
-    for heading in ("executions", "graphs", "GPU time (ms)", "device busy", "queue depth"):
-        table.add_column(heading, justify="right")
+    table = Table(title_justify="left")
+    table.add_column("file", overflow="fold")
+    table.add_column("GPU", no_wrap=True)
+    for heading in ("executions", "graphs", "GPU ms", "busy", "queue depth"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for trace in traces:
         for number, instance in enumerate(trace.instances):
             own = _instance_summary(instance)
@@ -162,7 +164,7 @@ def _left_out(trace: ImportedTrace) -> list[str]:
 def _place(instance: EngineInstance) -> str:
     """The device, and its process where the file tells it: two processes each have a device 0."""
     process = instance.resource.engine_attributes.get("process_id")
-    return f"{instance.device} of process {process}" if process else str(instance.device)
+    return f"{instance.device} (pid {process})" if process else str(instance.device)
 
 
 def _closing(traces: Sequence[ImportedTrace], endpoint: str) -> str:

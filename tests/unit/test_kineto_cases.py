@@ -35,7 +35,7 @@ def test_v100() -> None:
     assert {run.graph_gpu_time_source for run in runs} == {GpuTimeSource.PROFILER}
     assert not any(run.graph_after_idle or clock_trouble(run) for run in runs)
     # Its predecessor on the stream ended 4 4 3 4 3 4 7 2 4 3 4 4 us before each. In some of these gaps
-    # the all-reduce on another stream kept the device busy: no idle time, see decision 0019.
+    # work on another stream kept the device busy: no idle time, see decision 0019.
     gaps_us = [(run.graph_wall_time_ns - run.graph_gpu_time_ns) / 1000 for run in runs]
     assert gaps_us == [0, 4, 0, 4, 0, 4, 4, 2, 0, 3, 0, 4]
     assert (instance.device_busy_ns, instance.device_span_ns) == (717_943_000, 745_239_000)
