@@ -5,6 +5,7 @@ path the SDK's side has no processor and no exporter: its own cost alone.
 """
 
 import statistics
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +38,7 @@ STARTED_AT: Final = 1_764_000_000_000_000_000
 PACKAGES: Final = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-grpc", "protobuf", "grpcio")
 SPAN_NAME: Final = "execute_graph P128"
 SERVICE: Final = "opentelemetry.proto.collector.trace.v1.TraceService"
+NAP_S: Final = 0.001
 WAITING: Final = 400
 """Records whose memory is measured as they wait: fewer than what makes either side begin to deliver."""
 CANDIDATES: Final = ("P128", "P64", "decode")
@@ -191,6 +193,8 @@ class Spent(NamedTuple):
     whole_ns: float
     waiting_bytes: float
     """What a record takes while it waits."""
+    late_ns: float
+    """By how much a thread that sleeps for a millisecond wakes late while records are delivered, the median."""
 
 
 def measure_delivery(n: int, repeats: int) -> list[Result]:
@@ -201,7 +205,12 @@ def measure_delivery(n: int, repeats: int) -> list[Result]:
             for side, figures in zip((_deliver_ours, _deliver_reference), spent, strict=True):
                 figures.append(side(endpoint, n))
     against = "against SDK + BatchSpanProcessor + OTLP exporter"
-    names_and_units = (("background CPU", "ns"), ("all CPU", "ns"), ("a waiting record", "bytes"))
+    names_and_units = (
+        ("background CPU", "ns"),
+        ("all CPU", "ns"),
+        ("a waiting record", "bytes"),
+        ("another thread wakes late meanwhile", "ns"),
+    )
     medians = [[statistics.median(column) for column in zip(*side, strict=True)] for side in spent]
     return [
         Result.of(f"recorder: {name}, {against}", ours, reference, unit, n, *PACKAGES)
@@ -247,14 +256,33 @@ def _spent(record: Callable[[int], object], finish: Callable[[], None], n: int) 
     for sequence in range(n):
         record(sequence)
     loop_ns = time.thread_time_ns() - thread_began_ns
-    finish()
+    late_ns = _lateness_ns(finish)
     whole_ns = time.process_time_ns() - began_ns
     tracemalloc.start()
     for sequence in range(WAITING):
         record(sequence)
     waiting_bytes = tracemalloc.get_traced_memory()[0] / WAITING
     tracemalloc.stop()
-    return Spent((whole_ns - loop_ns) / n, whole_ns / n, waiting_bytes)
+    return Spent((whole_ns - loop_ns) / n, whole_ns / n, waiting_bytes, late_ns)
+
+
+def _lateness_ns(deliver: Callable[[], None]) -> float:
+    """The engine's thread, as it comes back from the device while records are delivered."""
+    late_ns: list[int] = []
+    is_over = threading.Event()
+
+    def wake() -> None:
+        while not is_over.is_set():
+            began_ns = time.perf_counter_ns()
+            time.sleep(NAP_S)
+            late_ns.append(time.perf_counter_ns() - began_ns - int(NAP_S * 1e9))
+
+    thread = threading.Thread(target=wake)
+    thread.start()
+    deliver()
+    is_over.set()
+    thread.join()
+    return statistics.median(late_ns)
 
 
 @contextmanager

@@ -16,7 +16,10 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from collector.access.access import Access, Reader
 from collector.access.certificate import Certificate
 from collector.access.secret import given_secrets, secrets_in
+from engine_hooks.contract.execution import EngineResource, GraphExecution
+from engine_hooks.contract.names import GraphKind
 from engine_hooks.errors import SendError
+from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.sending import sender
 from tests.fixtures.certificates import Certificates, make_certificates
 from tests.fixtures.doors import EXPORT, JSON, PROTOBUF
@@ -130,6 +133,22 @@ def test_our_own_sender(doors: GuardedDoors, certificates: Certificates, monkeyp
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE")
     with pytest.raises(SendError, match=r"OTEL_EXPORTER_OTLP_CERTIFICATE: /nowhere.pem"), sender(doors.grpc):
         pass
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+@pytest.mark.parametrize("token", [NEW, "wrong"])
+def test_the_recorder(
+    doors: GuardedDoors, certificates: Certificates, monkeypatch: pytest.MonkeyPatch, protocol: str, token: str
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", doors.grpc if protocol == "grpc" else doors.traces)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", str(certificates.ca))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"authorization=Bearer%20{token}")
+    recorder = Recorder(EngineResource("host1:1"))
+    recorder.record(GraphExecution("decode", GraphKind.PLAIN_DECODE, 0, 7, 8, 1_764_000_000_000_000_000, 9))
+    assert recorder.flush(10)
+    recorder.stop()
+    assert recorder.exported == (token == NEW)
 
 
 def test_a_token_that_is_rotated_out_is_refused(

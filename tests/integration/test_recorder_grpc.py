@@ -1,5 +1,6 @@
-"""The recorder with the stock OTLP exporter, against a real gRPC service."""
+"""The recorder's own OTLP client, against real gRPC and HTTP services."""
 
+import gzip
 import logging
 import re
 import socket
@@ -7,18 +8,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from google.rpc.status_pb2 import Status
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpanExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.contract.span import execution_of, resource_of
 from engine_hooks.recorder.losses import LossReason
 from engine_hooks.recorder.recorder import Recorder
-from tests.fixtures.trace_service import TraceService, http_trace_service, trace_service
+from engine_hooks.recorder.sending import requests_of
+from tests.fixtures.trace_service import HttpAnswer, TraceService, http_trace_service, trace_service
 
 ROOT = Path(__file__).parents[2]
 ENGINE = EngineResource("host1:1", engine_name="own", gpu_ids=("0", "1"), engine_attributes={"all_reduce": "nccl"})
@@ -51,8 +61,8 @@ def recorder() -> Iterator[Callable[..., Recorder]]:
     """Makes recorders, and stops them."""
     made: list[Recorder] = []
 
-    def make(**options: float) -> Recorder:
-        made.append(Recorder(ENGINE, **options))  # type: ignore[arg-type]
+    def make(**options: Any) -> Recorder:
+        made.append(Recorder(ENGINE, **options))
         return made[-1]
 
     yield make
@@ -177,6 +187,137 @@ def test_http_is_chosen_by_the_standard_variables(
         assert running.flush()
     assert paths == ["/v1/traces"]
     assert running.exported == 1
+
+
+@pytest.mark.parametrize(("retry_after_s", "exported"), [(None, 0), (0.01, 1)])
+def test_an_exhausted_collector_is_tried_again_only_if_it_asks_for_it(
+    service: TraceService, recorder: Callable[..., Recorder], retry_after_s: float | None, exported: int
+) -> None:
+    service.refuse_with, service.retry_after_s = grpc.StatusCode.RESOURCE_EXHAUSTED, retry_after_s
+    running = recorder()
+    running.record(execution(0))
+    running.start()
+    _until(lambda: service.refused > exported)  # the second time it was asked for
+    service.refuse_with = None
+    assert running.flush()
+    assert (running.exported, running.losses[LossReason.EXPORT_FAILED]) == (exported, 1 - exported)
+
+
+def test_what_is_refused_by_partial_success_is_counted(
+    service: TraceService, recorder: Callable[..., Recorder], caplog: pytest.LogCaptureFixture
+) -> None:
+    service.partial_success = ExportTracePartialSuccess(rejected_spans=2, error_message="2 spans: too long")
+    running = recorder()
+    for sequence in range(5):
+        running.record(execution(sequence))
+    assert running.flush()
+    assert running.exported == 3
+    assert running.losses[LossReason.REFUSED] == 2
+    assert "refuses: 2 spans: too long" in caplog.text
+
+
+@pytest.fixture
+def over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+
+
+@pytest.mark.usefixtures("over_http")
+@pytest.mark.parametrize("is_gzip", [False, True])
+def test_http_carries_headers_and_compression(
+    is_gzip: bool, monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
+) -> None:
+    bodies: list[tuple[Message, bytes]] = []
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20secret")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip" if is_gzip else "none")
+    with http_trace_service(bodies=bodies) as (endpoint, _):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        running = recorder()
+        running.record(execution(0))
+        assert running.flush()
+    ((sent, body),) = bodies
+    assert sent["authorization"] == "Bearer secret"
+    assert sent["content-type"] == "application/x-protobuf"
+    assert sent["content-encoding"] == ("gzip" if is_gzip else None)
+    (expected,) = requests_of(ENGINE, [execution(0)])
+    assert (gzip.decompress(body) if is_gzip else body) == expected.body
+
+
+PARTIAL = ExportTraceServiceResponse(
+    partial_success=ExportTracePartialSuccess(rejected_spans=1, error_message="1 span: too long")
+).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "losses"),
+    [
+        ([HttpAnswer(503, {"Retry-After": "0"}), HttpAnswer(429, {"Retry-After": "0"})], 3, {}),
+        ([HttpAnswer(502)], 2, {}),
+        ([HttpAnswer(500)], 1, {LossReason.EXPORT_FAILED: 1}),
+        ([HttpAnswer(400)], 1, {LossReason.EXPORT_FAILED: 1}),
+        ([HttpAnswer(307, {"Location": "http://127.0.0.1:1/"})], 1, {LossReason.EXPORT_FAILED: 1}),
+        ([HttpAnswer(503, {"Retry-After": "3600"})], 1, {LossReason.EXPORT_FAILED: 1}),
+        ([HttpAnswer(503, {"Retry-After": "Thu, 01 Jan 2099 00:00:00 GMT"})], 1, {LossReason.EXPORT_FAILED: 1}),
+        ([HttpAnswer(200, body=PARTIAL)], 1, {LossReason.REFUSED: 1}),
+    ],
+)
+@pytest.mark.usefixtures("over_http")
+def test_http_failures_by_otlps_rules(
+    answers: list[HttpAnswer],
+    asked: int,
+    losses: dict[LossReason, int],
+    monkeypatch: pytest.MonkeyPatch,
+    recorder: Callable[..., Recorder],
+) -> None:
+    with http_trace_service(answers) as (endpoint, paths):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        running = recorder()
+        running.record(execution(0))
+        assert running.flush()
+    assert len(paths) == asked
+    assert {reason: count for reason, count in running.losses.items() if count} == losses
+    assert running.exported == 1 - sum(losses.values())
+
+
+@pytest.mark.usefixtures("over_http")
+def test_http_says_what_the_collector_says(
+    monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder], caplog: pytest.LogCaptureFixture
+) -> None:
+    with http_trace_service([HttpAnswer(400, body=Status(message="bad spans").SerializeToString())]) as (endpoint, _):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        running = recorder()
+        running.record(execution(0))
+        assert running.flush()
+    assert "HTTP 400: bad spans" in caplog.text
+
+
+@pytest.mark.usefixtures("over_http")
+def test_http_without_a_collector_costs_only_its_spans(
+    monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{_free_port()}")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
+    running = recorder()
+    running.record(execution(0))
+    assert running.flush()
+    assert running.losses[LossReason.EXPORT_FAILED] == 1
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http/protobuf"])
+def test_an_exporter_of_the_sdk_goes_on_working(
+    scheme: str, monkeypatch: pytest.MonkeyPatch, service: TraceService, recorder: Callable[..., Recorder]
+) -> None:
+    with http_trace_service() as (endpoint, paths):
+        exporter = (
+            GrpcSpanExporter(endpoint=service.endpoint)
+            if scheme == "grpc"
+            else HttpSpanExporter(endpoint=f"{endpoint}/v1/traces")
+        )
+        running = recorder(exporter=exporter)
+        running.record(execution(0))
+        assert running.flush()
+        assert running.exported == 1
+        running.stop()
+    assert len(service.requests) + len(paths) == 1
 
 
 # ---- in processes of their own: fork and exit
