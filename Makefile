@@ -29,7 +29,7 @@ $(VENV)/installed-%: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/pip install --disable-pip-version-check --no-warn-script-location -e '.[$*]' $(if $(CI),--quiet,)
 	@touch $@
 
-test: install-dev browser promtool alertmanager check ## formats, lint, types, import contracts, tests
+test: install-dev browser promtool alertmanager sglang-source check ## formats, lint, types, import contracts, tests
 	@$(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 check: install-dev ## everything of `make test` but the tests
@@ -48,6 +48,10 @@ bench: install-dev ## every benchmark beside its reference, into build/bench.jso
 
 bench-%: install-dev ## one benchmark with its own tables: bench-queries, bench-ingest ARGS='--minutes 10'
 	@$(BIN)/python -m tests.benchmarks.bench_$* $(ARGS)
+
+.PHONY: screenshots
+screenshots: install-dev browser ## every page, light and dark, desk and telephone, to build/screenshots
+	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 # Debian's Chromium. Anywhere else its tests are skipped, and say so.
 .PHONY: browser
@@ -78,6 +82,16 @@ alertmanager: $(VENV)/bin/python
 			&& dpkg-deb --fsys-tarfile prometheus-alertmanager_*.deb | tar -x --strip-components=3 ./usr/share/prometheus \
 			&& dpkg-deb --fsys-tarfile prometheus-alertmanager_*.deb | tar -x --strip-components=3 -C ../../bin ./usr/bin/amtool ./usr/bin/prometheus-alertmanager; \
 		rm -f prometheus-alertmanager_*.deb; \
+	fi
+
+# SGLang's wheel, to be read as text: nothing of it is installed. Elsewhere its tests are skipped, and say so.
+SGLANG := 0.5.23
+.PHONY: sglang-source
+sglang-source: $(VENV)/bin/python
+	@if ! ls build/sglang/sglang-$(SGLANG)-*.whl >/dev/null 2>&1; then \
+		echo "Fetching SGLang $(SGLANG)'s wheel (39 MB) for the test of the names that its plugin leans on"; \
+		$(BIN)/pip download --disable-pip-version-check --quiet --no-deps --only-binary=:all: --python-version 3.11 \
+			--platform manylinux_2_34_x86_64 --dest build/sglang sglang==$(SGLANG) || echo "it is not to be had: its tests are skipped"; \
 	fi
 
 clean: ## remove .venv and build products

@@ -1,6 +1,8 @@
 """The device's own times of a step, behind an interface, so that the rest runs where there is no device."""
 
 import logging
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine_hooks.adapters.device.event_source import EventSource
@@ -44,9 +46,9 @@ class EventTimer:
     at once: a step without a graph takes as long as its launches do.
     """
 
-    def __init__(self, source: EventSource[Any]) -> None:
+    def __init__(self, source: EventSource[Any], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         """Makes the pool of events. Raises what the source raises where its device is not there."""
-        self._tracker = ExecutionTracker(source)
+        self._tracker = ExecutionTracker(source, clock_ns=clock_ns)
         self._source = source.gpu_time_source
         self._open: tuple[Step, EventPair[Any]] | None = None
 

@@ -34,7 +34,8 @@ def register() -> None:
     """Sets the hook on the scheduler's making, if this process makes one. Never raises; again is harmless."""
     try:
         if wanted() and not HOOKS and is_scheduler_process(sys._getframe()):
-            HOOKS.update(hooks_of_a_process())
+            graphs = GraphHooks()
+            HOOKS.update(hooks_of_a_process(graphs, SchedulerHooks(graphs, partial(open_run, graphs))))
             set_hooks({targets.CREATED: HOOKS[targets.CREATED]})  # SGLang applies them when all plugins have set theirs
     except Exception:
         logger.warning("Tachograph does not record this engine", exc_info=True)
@@ -49,10 +50,8 @@ def is_scheduler_process(frame: FrameType | None) -> bool:
     return False
 
 
-def hooks_of_a_process() -> dict[Method, Hook]:
+def hooks_of_a_process(graphs: GraphHooks, scheduler: SchedulerHooks) -> dict[Method, Hook]:
     """A hook for each method of `targets.METHODS`, with nothing wrapped yet."""
-    graphs = GraphHooks()
-    scheduler = SchedulerHooks(graphs, partial(open_run, graphs))
     around: dict[Method, tuple[Before | None, After | None]] = {
         targets.CREATED: (None, scheduler.created),
         targets.RUN: (scheduler.submitting, scheduler.submitted),
