@@ -45,6 +45,7 @@ A new query is one file `queries/sql/<topic>/<name>.sql`; its head has one entry
 
 
 TOPICS = {
+    "live": "At a glance: what live pages ask",
     "cells": "Verdicts on cells",
     "estimates": "Estimates and decisions",
     "costs": "What graphs cost",

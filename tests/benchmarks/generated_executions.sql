@@ -1,7 +1,7 @@
 -- Executions made up inside ClickHouse, the same for the same seed: a fleet whose engines each run cells of 30 s with 1,200
--- executions, spread evenly over the 24 hours before `until`. Every other engine marks its cells as a benchmark does.
+-- executions, spread evenly over the span_s before `until`. Every other engine marks its cells as a benchmark does.
 -- In 4 cells of 100 the host stumbles, P128 is charged 34.5 ms for its 28.5, and plain decode wins for most of the cell.
--- Parameters: executions, engines, seed, until (UTC). Rows first_row .. first_row + executions of the whole fleet of fleet_executions.
+-- Parameters: executions, engines, seed, span_s, until (UTC). Rows first_row .. first_row + executions of the whole fleet of fleet_executions.
 INSERT INTO graph_executions
 (
     service_instance_id, started_at, duration_ns, received_at, trace_id, span_id,
@@ -17,7 +17,7 @@ WITH
     1200 AS cell_size,
     intDiv({fleet_executions:UInt64}, {engines:UInt64}) AS engine_size,
     greatest(intDiv(engine_size + cell_size - 1, cell_size), 1) AS engine_cells,
-    greatest(intDiv(86400, engine_cells), 30) AS cell_period_s,
+    greatest(intDiv({span_s:UInt64}, engine_cells), 30) AS cell_period_s,
     intDiv(number, engine_size) AS engine,
     number % engine_size AS sequence,
     intDiv(sequence, cell_size) AS cell_number,
@@ -34,7 +34,7 @@ WITH
     gpu_median_ns + intDiv(noise, 1000000) % 600000 - 300000 AS gpu_ns,
     multiIf(is_stumble, 32500000, is_drained, 400000 + intDiv(noise, 77) % 900000, 0) AS gap_ns,
     if(is_fooled, 34500000, 28900000 + intDiv(noise, 99) % 200000) AS p128_estimate_ns,
-    toDateTime64({until:DateTime('UTC')}, 9, 'UTC') - toIntervalSecond(86400 - intDiv(cell_number * cell_period_s + engine * intDiv(cell_period_s, {engines:UInt64}), 30) * 30) AS cell_started_at,
+    toDateTime64({until:DateTime('UTC')}, 9, 'UTC') - toIntervalSecond({span_s:UInt64} - intDiv(cell_number * cell_period_s + engine * intDiv(cell_period_s, {engines:UInt64}), 30) * 30) AS cell_started_at,
     cell_started_at + toIntervalNanosecond(round * 25000000 + noise % 1000000) AS submitted_at
 SELECT
     concat('engine-', toString(engine)), submitted_at, gpu_ns + gap_ns + if(is_drained, 0, 27000000), submitted_at + toIntervalMillisecond(2000),

@@ -1,5 +1,5 @@
 -- question: Which graphs run slower on the GPU now than ever before on the same engine?
--- uses: arrived, arrived_engines
+-- uses: arrived_graphs, arrived_engines
 -- parameter at: DateTime64(9, 'UTC') = now | The instant to judge by, on the collector's clock: what arrived later is not known yet.
 -- parameter span_s: UInt32 = 300 | Now: so long before an engine's newest 30 s window, in s. What came before it, as far back as lookback_s, is its history.
 -- parameter recent_s: UInt32 = 180 | Without a complete cell that arrived within this, nothing is known of an engine, in s.
@@ -37,7 +37,7 @@ FROM
         any(a.engine_package) AS engine_package,
         window_started_at >= subtractSeconds(any(e.newest_window_at), {span_s:UInt32}) AS is_now,
         quantilesDDMerge(0.01, 0.5, 0.9)(gpu_time_sketch)[1] AS median_ns
-    FROM arrived AS a
+    FROM arrived_graphs AS a
     INNER JOIN arrived_engines AS e ON e.service_instance_id = a.service_instance_id
     WHERE e.last_received_at > subtractSeconds({at:DateTime64(9, 'UTC')}, {recent_s:UInt32})
     GROUP BY service_instance_id, window_started_at, graph_name

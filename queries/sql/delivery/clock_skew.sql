@@ -1,7 +1,8 @@
 -- question: Whose clock is off against the collector's, by how much and since when?
--- uses: cells_nearby
+-- uses: windows_nearby
 -- parameter arm: String = '' | cell_arm; '' is any.
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
+-- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
 -- parameter off_above_s: Float64 = 5 | A clock counts as off when arrival differs from completion by more than this, in s. An engine that exports seldom, or whose records waited out an outage, or that was imported later, looks like a clock that is behind.
 -- parameter limit: UInt64 = 10000 | At most so many hosts, the clock furthest off first.
 -- column host_name [] | Host.
@@ -37,9 +38,9 @@ FROM
             window_started_at,
             (toUnixTimestamp64Milli(max(last_received_at)) - toUnixTimestamp64Milli(max(last_ended_at))) / 1e3 AS delay_s,
             multiIf(delay_s < -{off_above_s:Float64}, 'ahead', delay_s > {off_above_s:Float64}, 'behind or late', 'in step') AS state
-        FROM cells_nearby
-        WHERE window_started_at > subtractSeconds(asked.since, 30)
-            AND window_started_at < asked.until
+        FROM windows_nearby
+        WHERE window_started_at > subtractSeconds(since, 30)
+            AND window_started_at < {to:DateTime64(9, 'UTC')}
             AND ({arm:String} = '' OR cell_arm = {arm:String})
             AND ({cell:String} = '' OR cell = {cell:String})
         GROUP BY host_name, service_instance_id, window_started_at

@@ -1,7 +1,8 @@
 -- question: Which engine instances are there, and when was each last heard of?
--- uses: cells_nearby, engine_graphs
+-- uses: windows_nearby, engine_graphs
 -- parameter arm: String = '' | cell_arm; '' is any.
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
+-- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
 -- parameter limit: UInt64 = 10000 | At most so many instances, the latest first.
 -- column service_instance_id [] | The engine instance: one run of one process.
 -- column service_name [] | OpenTelemetry service.
@@ -34,29 +35,29 @@ FROM
 (
     SELECT
         service_instance_id,
-        any(service_name) AS service_name,
-        any(host_name) AS host_name,
-        any(engine_name) AS engine_name,
-        any(engine_version) AS engine_version,
-        any(engine_package) AS engine_package,
-        any(engine_recipe) AS engine_recipe,
-        any(engine_tensor_parallel) AS engine_tensor_parallel,
-        any(gpu_ids) AS gpu_ids,
-        any(engine_attributes) AS engine_attributes,
+        max(c.service_name) AS service_name,
+        max(c.host_name) AS host_name,
+        max(c.engine_name) AS engine_name,
+        max(c.engine_version) AS engine_version,
+        max(c.engine_package) AS engine_package,
+        max(c.engine_recipe) AS engine_recipe,
+        max(c.engine_tensor_parallel) AS engine_tensor_parallel,
+        max(c.gpu_ids) AS gpu_ids,
+        max(c.engine_attributes) AS engine_attributes,
         max(cost_model_latest).2 AS scheduler_cost_model,
-        arraySort(groupUniqArray(graph_name)) AS graphs,
+        arraySort(groupUniqArrayArray(c.graphs)) AS graphs,
         min(first_started_at) AS first_seen,
         max(last_ended_at) AS last_seen,
         max(c.last_received_at) AS last_received_at,
         sum(c.executions) AS executions,
         uniqExact(cell) AS cells,
         arraySort(groupUniqArrayIf(cell_arm, cell_arm != '')) AS arms
-    FROM cells_nearby AS c
-    WHERE window_started_at > subtractSeconds(asked.since, 30)
+    FROM windows_nearby AS c
+    WHERE window_started_at > subtractSeconds(since, 30)
         AND ({arm:String} = '' OR cell_arm = {arm:String})
         AND ({cell:String} = '' OR cell = {cell:String})
     GROUP BY service_instance_id
-    HAVING max(last_started_at) >= asked.since AND first_seen < asked.until
+    HAVING max(last_started_at) >= since AND first_seen < {to:DateTime64(9, 'UTC')}
 ) AS e
 LEFT JOIN engine_graphs AS g ON g.service_instance_id = e.service_instance_id
 ORDER BY last_seen DESC, service_instance_id

@@ -3,7 +3,7 @@
 -- parameter lookback_s: UInt32 = 3600 | How long before `at` to look, in s.
 -- parameter service_instance_id: String = '' | One engine instance; '' is any.
 SELECT *
-FROM cell_graphs
+FROM cell_windows
 WHERE received_on BETWEEN toDate(subtractSeconds({at:DateTime64(9, 'UTC')}, {lookback_s:UInt32})) AND toDate({at:DateTime64(9, 'UTC')})
     AND last_received_at > subtractSeconds({at:DateTime64(9, 'UTC')}, {lookback_s:UInt32})
     AND last_received_at <= {at:DateTime64(9, 'UTC')}

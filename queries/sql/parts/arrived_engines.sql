@@ -3,18 +3,18 @@
 SELECT
     service_instance_id,
     any(host_name) AS host_name,
-    any(a.service_name) AS service_name,
+    max(a.service_name) AS service_name,
     any(engine_package) AS engine_package,
-    any(a.gpu_ids) AS gpu_ids,
+    max(a.gpu_ids) AS gpu_ids,
     min(a.first_started_at) AS first_started_at,
     max(a.last_ended_at) AS last_ended_at,
     min(a.last_received_at) AS first_received_at,
     max(a.last_received_at) AS last_received_at,
     sum(a.executions) AS executions,
     max(window_started_at) AS newest_window_at,
-    groupUniqArrayIf(graph_name, graph_kind = 'speculative') AS speculative_executed,
-    groupUniqArray(graph_name) AS executed,
+    groupUniqArrayArray(a.speculative_graphs) AS speculative_executed,
+    groupUniqArrayArray(a.graphs) AS executed,
     groupUniqArrayArray(promising_candidates) AS promising,
-    notEmpty(speculative_executed) OR arrayExists(graph -> NOT has(executed, graph), promising) AS has_speculative
+    notEmpty(speculative_executed) OR notEmpty(arrayExcept(promising, executed)) AS has_speculative
 FROM arrived AS a
 GROUP BY service_instance_id

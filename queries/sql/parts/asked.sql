@@ -18,7 +18,7 @@ SELECT CAST((
     groupUniqArrayIf(toString(service_instance_id), {host:String} != '' OR {package:String} != '' OR {recipe:String} != ''
         OR {arm:String} != '' OR {cell:String} != '')
 ), 'Tuple(since DateTime64(9, \'UTC\'), until DateTime64(9, \'UTC\'), engines Array(String))')
-FROM cell_graphs
+FROM cell_windows
 WHERE ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
     AND ({host:String} = '' OR host_name = {host:String})
     AND ({package:String} = '' OR engine_package = {package:String})

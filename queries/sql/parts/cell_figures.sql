@@ -1,7 +1,8 @@
 -- part: Each cell asked for with its figures, out of the rollup, and whether it is stuck.
--- uses: cells_nearby, engine_graphs
+-- uses: windows_nearby, engine_graphs
 -- parameter arm: String = '' | cell_arm; '' is any.
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
+-- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
 -- parameter stuck_above: Float64 = 0.3 | A cell is stuck when its plain fraction is above this.
 -- parameter minimum_decoding_s: Float64 = 3 | No verdict of stuck before a cell has this much ordinary decoding, in s, so that the first rounds of a live window raise no flag.
 SELECT
@@ -34,31 +35,31 @@ FROM
     SELECT
         service_instance_id,
         cell,
-        any(host_name) AS host_name,
-        any(service_name) AS service_name,
-        any(engine_name) AS engine_name,
-        any(engine_version) AS engine_version,
-        any(engine_package) AS engine_package,
-        any(engine_recipe) AS engine_recipe,
+        max(n.host_name) AS host_name,
+        max(n.service_name) AS service_name,
+        max(n.engine_name) AS engine_name,
+        max(n.engine_version) AS engine_version,
+        max(n.engine_package) AS engine_package,
+        max(n.engine_recipe) AS engine_recipe,
         max(cost_model_latest).2 AS scheduler_cost_model,
-        any(cell_id) AS cell_id,
-        any(n.cell_arm) AS cell_arm,
-        any(cell_position) AS cell_position,
-        any(cell_concurrency) AS cell_concurrency,
+        max(n.cell_id) AS cell_id,
+        max(n.cell_arm) AS cell_arm,
+        max(n.cell_position) AS cell_position,
+        max(n.cell_concurrency) AS cell_concurrency,
         min(first_started_at) AS cell_started_at,
         max(last_ended_at) AS cell_ended_at,
         sum(executions) AS cell_executions,
         toUInt64(max(sequence_last) - min(sequence_first) + 1 - groupBitmapMerge(sequences)) AS executions_lost,
-        sumIf(ordinary_wall_time_ns, graph_kind = 'plain_decode') AS plain_ns,
-        sumIf(ordinary_wall_time_ns, graph_kind = 'speculative') AS speculative_ns,
-        sumIf(ordinary_executions, graph_kind = 'plain_decode') AS plain_rounds,
-        sumIf(ordinary_executions, graph_kind = 'speculative') AS speculative_rounds,
+        sum(plain_wall_time_ns) AS plain_ns,
+        sum(speculative_wall_time_ns) AS speculative_ns,
+        sum(plain_executions) AS plain_rounds,
+        sum(speculative_executions) AS speculative_rounds,
         sum(tokens_emitted) AS batch_tokens_emitted,
         sum(gpu_time_ns) AS gpu_ns
-    FROM cells_nearby AS n
+    FROM windows_nearby AS n
     WHERE ({arm:String} = '' OR n.cell_arm = {arm:String})
         AND ({cell:String} = '' OR cell = {cell:String})
     GROUP BY service_instance_id, cell
-    HAVING max(last_started_at) >= asked.since AND cell_started_at < asked.until
+    HAVING max(last_started_at) >= since AND cell_started_at < {to:DateTime64(9, 'UTC')}
 ) AS c
 LEFT JOIN engine_graphs AS g ON g.service_instance_id = c.service_instance_id

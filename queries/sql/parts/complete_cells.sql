@@ -17,8 +17,8 @@ FROM
         max(last_ended_at) AS cell_ended_at,
         max(a.last_received_at) AS cell_received_at,
         (toUnixTimestamp64Milli(cell_received_at) - toUnixTimestamp64Milli(cell_ended_at)) / 1e3 AS delay_s,
-        sumIf(ordinary_wall_time_ns, graph_kind = 'plain_decode') AS plain_ns,
-        sumIf(ordinary_wall_time_ns, graph_kind = 'speculative') AS speculative_ns,
+        sum(plain_wall_time_ns) AS plain_ns,
+        sum(speculative_wall_time_ns) AS speculative_ns,
         sum(tokens_emitted) AS batch_tokens_emitted
     FROM arrived AS a
     GROUP BY service_instance_id, cell

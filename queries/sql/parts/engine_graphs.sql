@@ -1,15 +1,11 @@
 -- part: What each engine instance can execute: the graphs it ran as speculative and as anything else, and candidates that promised more than one token a lane.
--- uses: cells_nearby
+-- uses: windows_nearby
 SELECT
     service_instance_id,
-    groupUniqArrayIf(graph_name, graph_kind = 'speculative') AS speculative_executed,
-    groupUniqArrayIf(graph_name, graph_kind != 'speculative') AS other_executed,
-    -- Plain decode promises one token a lane. A graph that promises more, of a kind never seen, can only be speculative.
-    groupUniqArrayArray(promising_candidates) AS promising,
-    arraySort(arrayConcat(
-        speculative_executed,
-        arrayFilter(graph -> NOT has(speculative_executed, graph) AND NOT has(other_executed, graph), promising)
-    )) AS speculative_graphs,
+    groupUniqArrayArray(w.graphs) AS executed,
+    groupUniqArrayArray(w.speculative_graphs) AS speculative_executed,
+    -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
+    arraySort(arrayConcat(speculative_executed, arrayExcept(groupUniqArrayArray(promising_candidates), executed))) AS speculative_graphs,
     notEmpty(speculative_graphs) AS has_speculative
-FROM cells_nearby
+FROM windows_nearby AS w
 GROUP BY service_instance_id

@@ -18,7 +18,7 @@ FROM
         last_one - first_one + 1 > groupBitmapMerge(sequences) AS has_gap,
         lagInFrame(last_one, 1, first_one - 1) OVER windows AS last_before,
         leadInFrame(first_one, 1, last_one + 1) OVER windows AS first_after
-    FROM cell_graphs
+    FROM cell_windows
     WHERE window_started_at > subtractSeconds(asked.since, 30)
         AND window_started_at < asked.until
         AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
