@@ -17,6 +17,7 @@ from tests.benchmarks.report import BENCH_JSON, comparison, measured, merge, rea
 
 TOPICS: Final[Mapping[str, str]] = {
     "recorder": "What recording costs, beside the OpenTelemetry SDK",
+    "scheduler": "What the scheduler costs, and the simulator with it",
 }
 """The modules `bench_NAME` that have `results(quick)`, in the order they run."""
 

@@ -29,7 +29,7 @@ from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind
 from engine_hooks.contract.span import resource_attributes, span_attributes
 from engine_hooks.recorder.encoder import BATCH_SPANS_MAX
 from engine_hooks.recorder.recorder import Recorder
-from tests.benchmarks.report import Result
+from tests.benchmarks.report import Result, show, table_of
 
 ENGINE: Final = EngineResource(
     "host1:1", host_name="host1", engine_name="own", engine_recipe="latency", gpu_ids=("0", "1")
@@ -317,3 +317,7 @@ def results(quick: bool) -> list[Result]:
     if quick:
         return measure(500, 5) + measure_delivery(4_000, 2)
     return measure() + measure_delivery(20_000, 5)
+
+
+if __name__ == "__main__":
+    show(table_of(results(quick=False), "What recording costs"))

@@ -1,56 +1,49 @@
-"""What a decision costs, and how fast the simulator runs with the scheduler in it.
+"""What a decision costs, whether rounds leave anything behind, and how fast the simulator runs.
 
-`python -m tests.benchmarks.bench_scheduler [--json FILE]`. Every figure is the best of repeats, by the process's own
-CPU time: other work on the machine only ever adds.
+`make bench ARGS="--only scheduler"`. A round is one decision among sixteen candidates and one update, of a seeded
+workload that takes every path: batches that change, drained rounds with completion feedback, a host that stumbles and
+one that is slow for a while, refreshes. Times are the thread's own CPU time, since other work on the machine only adds.
 """
 
-import argparse
-import json
-import platform
+import random
+import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table
+from typing import Final, NamedTuple
 
 from engine_hooks.contract.names import GraphKind, Purpose
-from engine_hooks.cost_model.model import Measurement
+from engine_hooks.cost_model.model import CostModel, Measurement
 from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
 from engine_hooks.scheduler.decision import BatchState
 from engine_hooks.scheduler.graphs import Graph
 from engine_hooks.scheduler.scheduler import Scheduler, SchedulerSettings
 from engine_hooks.simulator.engine import SimulatedEngine
 from engine_hooks.simulator.parameters import MS_NS, S_NS, Engine, Scenario, graphs_at
+from tests.benchmarks.report import Result, show, table_of
 
-LANES = 32
-CANDIDATES = 16
-ROUND_NS = 28_000_000
-ROUNDS = 2_000
-REPEATS = 15
-SIMULATED_NS = 120 * S_NS
-TRIALS, HITS = (32, 20, 12), (20, 12, 7)
-
-
-def best_ns(run: Callable[[int], object], rounds: int = ROUNDS) -> float:
-    """CPU time of one round, the best of `REPEATS`."""
-    run(rounds)
-    times = []
-    for _ in range(REPEATS):
-        started_ns = time.process_time_ns()
-        run(rounds)
-        times.append((time.process_time_ns() - started_ns) / rounds)
-    return min(times)
+P99_LIMIT_NS: Final = 40_000
+CANDIDATES: Final = 16
+LANES: Final = 32
+GPU_NS: Final = 28 * MS_NS
+WORKLOAD: Final = 10_007
+"""Rounds until the workload begins anew; a prime, so that it falls differently each time."""
+SIMULATED_NS: Final = 120 * S_NS
 
 
-def empty() -> None:
-    """What every Python call costs."""
+class Round(NamedTuple):
+    """What one round brings, whichever graph is chosen."""
 
-
-def empty_calls(rounds: int) -> None:
-    for _ in range(rounds):
-        empty()
+    lanes: int
+    jitter_ns: int
+    gap_ns: int
+    """GPU idle time before it, of a drained round."""
+    feedback: bool
+    after_idle: bool
+    trials: tuple[int, ...]
+    hits: tuple[int, ...]
 
 
 def graphs() -> list[Graph]:
@@ -60,43 +53,104 @@ def graphs() -> list[Graph]:
     return [Graph("decode", GraphKind.PLAIN_DECODE), *speculative]
 
 
-def measured_scheduler(model: str) -> Scheduler:
-    """A scheduler whose every candidate has been measured as often as its windows are long."""
-    scheduler = Scheduler(graphs(), cost_model_named(model), SchedulerSettings(calibration_executions=0))
-    for turn in range(20):
-        for graph in scheduler.graphs:
-            gpu_ns = 20 * MS_NS + 65_000 * (graph.verification_budget or 0) + turn * 1_000
-            wall_ns, now_ns = gpu_ns + 600_000, turn * ROUND_NS
-            scheduler.record(
-                Measurement(graph.name, gpu_ns, wall_ns, True, False, Purpose.ORDINARY, now_ns, False, wall_ns)
-            )
-    return scheduler
+def workload(seed: int = 1) -> list[Round]:
+    """Nine rounds in ten at `LANES`; one in fifty drained; a stretch in which the host is slow in every round."""
+    draw = random.Random(seed)
+    return [_round(draw, host_is_slow=number % 1000 > 900) for number in range(WORKLOAD)]
 
 
-def decide_and_update(model: str) -> Callable[[int], None]:
-    """Rounds of one decision and one update each, the update of whichever graph was chosen, on a clock that moves."""
-    scheduler = measured_scheduler(model)
-    clock_ns = 20 * ROUND_NS
-
-    def run(rounds: int) -> None:
-        nonlocal clock_ns
-        for number in range(rounds):
-            decision = scheduler.choose(BatchState(clock_ns, LANES))
-            gpu_ns = ROUND_NS + number * 37 % 10_007
-            measurement = Measurement(
-                decision.graph.name, gpu_ns, gpu_ns, False, False, decision.purpose, clock_ns, False, 2 * gpu_ns
-            )
-            scheduler.record(measurement, TRIALS, HITS)
-            clock_ns += ROUND_NS
-
-    return run
+def _round(draw: random.Random, host_is_slow: bool) -> Round:
+    lanes = LANES if draw.random() < 0.9 else draw.randint(1, LANES)
+    feedback = draw.random() < 0.02
+    gap_ns = 60 * MS_NS if draw.random() < 0.002 else 600_000 if feedback else 8 * MS_NS if host_is_slow else 0
+    hits = [lanes]
+    for _ in range(3):
+        hits.append(sum(draw.random() < 0.6 for _ in range(hits[-1])))
+    return Round(
+        lanes, draw.randrange(2 * MS_NS), gap_ns, feedback, draw.random() < 0.001, tuple(hits[:-1]), tuple(hits[1:])
+    )
 
 
-def simulated_rounds_per_second(model: str, plain_ns: int) -> float:
-    """Rounds that one core simulates in a second of CPU time, the best of five; nothing is emitted."""
+class Rounds:
+    """A scheduler that has measured every candidate, its clock, and the rounds it is given in turn."""
+
+    def __init__(self, model: CostModel) -> None:
+        self.scheduler = Scheduler(graphs(), model, SchedulerSettings(calibration_executions=2))
+        self._rounds = workload()
+        self._number = 0
+        self._now_ns = 0
+
+    def __call__(self) -> None:
+        """One round."""
+        lanes, jitter_ns, gap_ns, feedback, after_idle, trials, hits = self._rounds[self._number % WORKLOAD]
+        self._number += 1
+        decision = self.scheduler.choose(BatchState(self._now_ns, lanes))
+        gpu_ns = GPU_NS + jitter_ns
+        wall_ns = gpu_ns + gap_ns
+        self._now_ns += wall_ns
+        self.scheduler.record(
+            Measurement(
+                decision.graph.name, gpu_ns, wall_ns, gap_ns > 0, feedback, decision.purpose, self._now_ns, after_idle,
+                wall_ns + GPU_NS,
+            ),
+            trials if decision.purpose == Purpose.ORDINARY and decision.drafts.full else (),
+            hits if decision.purpose == Purpose.ORDINARY and decision.drafts.full else (),
+        )  # fmt: skip
+
+
+def percentiles_ns(one_round: Callable[[], None], rounds: int) -> tuple[float, float]:
+    """Median and p99 of a round's CPU time, the cost of looking at the clock included."""
+    clock = time.thread_time_ns
+    taken = []
+    for _ in range(rounds):
+        began_ns = clock()
+        one_round()
+        taken.append(clock() - began_ns)
+    cuts = statistics.quantiles(taken, n=100)
+    return cuts[49], cuts[98]
+
+
+def best_percentiles_ns(one_round: Callable[[], None], rounds: int, repeats: int) -> tuple[float, float]:
+    """The best of repeats, of each."""
+    for _ in range(WORKLOAD):
+        one_round()
+    medians, p99s = zip(*(percentiles_ns(one_round, rounds) for _ in range(repeats)), strict=True)
+    return min(medians), min(p99s)
+
+
+class Growth(NamedTuple):
+    """What rounds left behind."""
+
+    blocks: int
+    """Memory blocks of the interpreter that are allocated afterwards and were not before."""
+    resident_bytes: int
+
+
+def growth(one_round: Callable[[], None], rounds: int, samples: int = 20) -> Growth:
+    """How far memory rose above what it was once every window, batch shape and cache had been filled.
+
+    The highest of samples spread over the rounds, so that what is let go at the end counts too.
+    """
+    for _ in range(2 * WORKLOAD):
+        one_round()
+    blocks, resident = [sys.getallocatedblocks()], [_resident_bytes()]
+    for _ in range(samples):
+        for _ in range(rounds // samples):
+            one_round()
+        blocks.append(sys.getallocatedblocks())
+        resident.append(_resident_bytes())
+    return Growth(max(blocks) - blocks[0], max(resident) - resident[0])
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def simulated_rounds_per_second(model: str, plain_ns: int, repeats: int) -> float:
+    """Rounds that one core simulates in a second of CPU time, the best of repeats; nothing is emitted."""
     scenario = Scenario("bench", Engine(graph_gpu_ns=graphs_at(LANES, plain_ns=plain_ns)))
     rates = []
-    for seed in range(5):
+    for seed in range(repeats):
         engine = SimulatedEngine(scenario, cost_model_named(model), seed)
         engine.run(S_NS)
         before, started_ns = engine.totals.rounds, time.process_time_ns()
@@ -105,45 +159,23 @@ def simulated_rounds_per_second(model: str, plain_ns: int) -> float:
     return max(rates)
 
 
-def measure() -> dict[str, Any]:
-    """Every figure, by its name."""
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "candidates": CANDIDATES,
-        "empty_call_ns": best_ns(empty_calls),
-        "decision_and_update_ns": {model: best_ns(decide_and_update(model)) for model in COST_MODELS},
-        "rounds_per_second_p128": {m: simulated_rounds_per_second(m, 13_500_000) for m in COST_MODELS},
-        "rounds_per_second_plain": {m: simulated_rounds_per_second(m, 8_000_000) for m in COST_MODELS},
-    }
-
-
-def show(figures: dict[str, Any]) -> None:
-    """Print the figures as a table."""
-    table = Table(title=f"Scheduler, Python {figures['python']} on {figures['machine']}, one core")
-    for column in ("model", f"decision + update, {CANDIDATES} candidates", "P128 rounds/s", "plain rounds/s"):
-        table.add_column(column, justify="left" if column == "model" else "right")
+def results(quick: bool) -> Iterable[Result]:
+    """As `tests.benchmarks.report` asks for."""
+    rounds, repeats, long_run = (5_000, 3, 100_000) if quick else (20_000, 15, 10_000_000)
     for model in COST_MODELS:
-        table.add_row(
-            model,
-            f"{figures['decision_and_update_ns'][model] / 1000:.2f} us",
-            f"{figures['rounds_per_second_p128'][model]:,.0f}",
-            f"{figures['rounds_per_second_plain'][model]:,.0f}",
-        )
-    table.add_row("an empty Python call", f"{figures['empty_call_ns'] / 1000:.3f} us", "", "")
-    Console().print(table)
-
-
-def main() -> None:
-    """Measure, print, and write JSON if asked to."""
-    parser = argparse.ArgumentParser(description="What a decision costs, and how fast the simulator runs.")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
-    arguments = parser.parse_args()
-    figures = measure()
-    show(figures)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+        row = partial(Result.of, unit="ns", n=rounds)
+        p50, p99 = best_percentiles_ns(Rounds(cost_model_named(model)), rounds, repeats)
+        yield row(f"scheduler: decision + update, {CANDIDATES} candidates, {model}, median", p50, None)
+        yield row(f"scheduler: decision + update, {CANDIDATES} candidates, {model}, p99, against the limit", p99, P99_LIMIT_NS)  # fmt: skip
+    for model in COST_MODELS:
+        gained = growth(Rounds(cost_model_named(model)), long_run)
+        yield Result.of(f"scheduler: memory gained, {model}", gained.blocks, None, "blocks", long_run)
+        yield Result.of(f"scheduler: resident memory gained, {model}", gained.resident_bytes, None, "bytes", long_run)
+    for model in COST_MODELS:
+        for kind, plain_ns in (("P128", 13_500_000), ("plain", 8_000_000)):
+            rate = simulated_rounds_per_second(model, plain_ns, min(repeats, 5))
+            yield Result.of(f"simulator: {kind} rounds a second, {model}", rate, None, "rounds/s", SIMULATED_NS // S_NS)
 
 
 if __name__ == "__main__":
-    main()
+    show(table_of(results(quick=False), "What the scheduler costs, and the simulator with it"))
