@@ -111,6 +111,9 @@ def streamlit_command(settings: DashboardSettings) -> list[str]:
         "client.showErrorLinks": "false",
         "runner.magicEnabled": "false",
         "global.developmentMode": "false",
+        # Red means a flag here, and nothing else.
+        "theme.light.primaryColor": "#1f66a3",
+        "theme.dark.primaryColor": "#6bb1e3",
     }
     if settings.dashboard_reachable_as:
         # Else Streamlit takes a page of that name for a foreign one, and shuts its connection.

@@ -60,7 +60,7 @@ def group_axis() -> alt.Y:
         sort=None,
         title=None,
         scale=alt.Scale(paddingInner=0.25),
-        axis=alt.Axis(labelExpr=TWO_LINES, labelLimit=LABEL_PX, ticks=False, domain=False, labelLineHeight=14),
+        axis=alt.Axis(labelExpr=TWO_LINES, labelLimit=LABEL_PX, ticks=False, domain=False, **times.lines(2)),
     )
 
 
@@ -76,7 +76,7 @@ def arm_scale(arms: list[str]) -> alt.Scale:
 
 def legend() -> alt.Legend:
     """Above the chart, in a column, so that two of them stand side by side on a telephone."""
-    return alt.Legend(orient="top", columns=1, labelLimit=0)
+    return alt.Legend(orient="top", columns=1, labelLimit=0, symbolStrokeColor=palette.INK)
 
 
 def tooltip(metric: Metric) -> list[alt.Tooltip]:

@@ -59,6 +59,7 @@ def fleet_grid(
     base = chart.encode(x=time_channel("start_ms"), x2="end_ms")
     left = alt.Y("row:N", title=None, sort=None, axis=left_axis(size), scale=alt.Scale(paddingInner=0.12))
     right = alt.Y("row:N", title=None, sort=None, axis=right_axis(), scale=alt.Scale(paddingInner=0.12))
+    bare = alt.Y("row:N", title=None, sort=None, axis=None, scale=alt.Scale(paddingInner=0.12))
     chosen = alt.selection_point(name=SELECTION, fields=["service_instance_id", "cell"], toggle=False)
     drawn: alt.LayerChart = (
         alt.layer(
@@ -66,8 +67,8 @@ def fleet_grid(
             .encode(y=left, color=fraction_colour())
             .add_params(chosen),
             strip(base, right, "stuck", -1, size),
-            strip(base, right, "inflated", 1, size),
-            words(chart, right, size),
+            strip(base, bare, "inflated", 1, size),
+            words(chart, bare, size),
             *notes.note_layers(notes.note_rows(marks, rows.start_ms.min(), rows.end_ms.max()), time_channel),
         )
         .resolve_axis(y="independent")
@@ -205,7 +206,7 @@ def left_axis(size: RowSize) -> alt.Axis:
     else:
         wide, narrow = f"{parts}[0] + ' / ' + {parts}[1]", host
     text = f"containerSize()[0] < {NARROW_PX} ? {narrow} : {wide}"
-    return alt.Axis(labelExpr=text, labelLimit=260, labelLineHeight=14, ticks=False, domain=False, grid=False)
+    return alt.Axis(labelExpr=text, labelLimit=260, ticks=False, domain=False, grid=False, **times.lines(size.lines))
 
 
 def right_axis() -> alt.Axis:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import altair as alt
 import pandas as pd
 
-from dashboards.charts import palette, series_colours
+from dashboards.charts import palette, series_colours, times
 from dashboards.questions.measures import series_named
 
 ROW_PX = 34
@@ -48,7 +48,9 @@ def graph_spread(rows: pd.DataFrame, named: list[str], spread: Spread, words: st
             "series:N",
             title=None,
             sort=None,
-            axis=alt.Axis(labelExpr="split(datum.label, ' · ')", labelLimit=LABEL_PX, ticks=False, domain=False),
+            axis=alt.Axis(
+                labelExpr="split(datum.label, ' · ')", labelLimit=LABEL_PX, ticks=False, domain=False, **times.lines(2)
+            ),
         ),
         color=alt.Color("shown:N", scale=series_colours.colour_scale(names), legend=None),
         tooltip=tooltip(words, spread),

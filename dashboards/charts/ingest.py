@@ -29,7 +29,10 @@ def ingest(rates: pd.DataFrame) -> alt.Chart:
         .encode(
             x=alt.X("at_ms:T", axis=times.axis(), scale=alt.Scale(nice=False)),
             y=alt.Y(
-                "per_s:Q", title="per second", axis=alt.Axis(tickCount=4, format=",~f"), scale=alt.Scale(domainMin=0)
+                "per_s:Q",
+                title="per second",
+                axis=alt.Axis(tickCount=4, format=",~f"),
+                scale=alt.Scale(domain=[0, max(drawn.per_s.max(), 1.0)]),
             ),
             color=alt.Color(
                 "of:N",

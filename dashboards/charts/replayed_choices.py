@@ -1,13 +1,14 @@
 """What was chosen, what another cost model would have chosen, and what each charged, on one time axis."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
-from dashboards.charts import palette, times
+from dashboards.charts import notes, palette, times
+from queries.annotations.marks import Mark
 from queries.replay.exact import ReplayedDecision
 from queries.replay.result import ExactReplay, Replay
 
@@ -18,21 +19,28 @@ RECORDED = "recorded"
 BRUSH = "zoom"
 
 
-def replayed_choices(replay: Replay, exact: ExactReplay, colours: dict[str, str]) -> alt.VConcatChart:
+def replayed_choices(
+    replay: Replay, exact: ExactReplay, colours: dict[str, str], marks: Iterable[Mark] = ()
+) -> alt.VConcatChart:
     """Both choices as lanes to brush, and the charges of each candidate below.
 
     Args:
         replay: The cell and the models.
         exact: Its decisions; at least one.
         colours: Of the graphs that the cell executed.
+        marks: What people noted; those within the cell are drawn.
     """
     brush = alt.selection_interval(name=BRUSH, encodings=["x"])
     charges = pd.DataFrame(charge_rows(exact, replay.cost_model))
     graphs = sorted(charges.graph.value_counts().index[:GRAPHS_MAX]) if not charges.empty else []
-    panels = [
+    panels: list[alt.Chart | alt.LayerChart] = [
         panel(graph, charges[charges.graph == graph], replay.cost_model, brush, last=graph == graphs[-1])
         for graph in graphs
     ]
+    since_ms, until_ms = exact.decisions[0].started_at / 1e6, replay.ended_at / 1e6
+    noted = notes.note_rows(marks, since_ms, until_ms)
+    if not noted.empty:
+        panels.insert(0, notes.notes_panel(noted, times.zoomed(brush), since_ms, until_ms))
     chart: alt.VConcatChart = (
         alt.vconcat(lanes(replay, exact, colours, brush), *panels, spacing=8)
         .resolve_scale(color="independent", x="independent", strokeDash="independent")

@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from dashboards.charts import palette
+from dashboards.charts import palette, times
 from dashboards.charts.arm_cells import value_axis
 from queries.replay.result import ClosedLoop, Replay, Simulated
 
@@ -23,7 +23,9 @@ def simulated_runs(replay: Replay, loop: ClosedLoop) -> alt.LayerChart:
         "kind:N",
         sort=None,
         title=None,
-        axis=alt.Axis(labelExpr="split(datum.label, ', ')", labelLimit=LABEL_PX, ticks=False, domain=False),
+        axis=alt.Axis(
+            labelExpr="split(datum.label, ', ')", labelLimit=LABEL_PX, ticks=False, domain=False, **times.lines(2)
+        ),
     )
     x = alt.X("tokens_per_s:Q", title="tokens/s, simulated", scale=alt.Scale(zero=False), axis=value_axis())
     interval = pd.DataFrame({"kind": [under], "low": [low], "high": [high]})

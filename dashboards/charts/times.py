@@ -15,6 +15,8 @@ HOVER_FORMAT = "%Y-%m-%d %H:%M:%S.%L"
 AXIS_FORMAT = {"milliseconds": ".%L", "seconds": ":%S", "minutes": "%H:%M", "hours": "%H:%M", "date": "%d %b"}
 """By the finest unit of the label; the default counts hours to twelve."""
 AXIS_WIDTH_PX = 84
+LINE_PX = 14
+"""Height of a line of a label."""
 PANEL_AXIS: dict[str, Any] = {
     "minExtent": AXIS_WIDTH_PX,
     "maxExtent": AXIS_WIDTH_PX,
@@ -56,6 +58,11 @@ def tooltip(local: str, utc_column: str, title: str) -> list[alt.Tooltip]:
         alt.Tooltip(f"{local}:T", title=f"{title}, here", format=HOVER_FORMAT),
         alt.Tooltip(f"{utc_column}:N", title=f"{title}, UTC"),
     ]
+
+
+def lines(count: int) -> dict[str, Any]:
+    """Options of a vertical axis whose labels have so many lines: Vega sets the first line beside the row's middle."""
+    return {"labelLineHeight": LINE_PX, "labelOffset": -LINE_PX * (count - 1) / 2}
 
 
 def value_axis(tick_count: int = 4) -> alt.Axis:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
+from dashboards.parts.controls import CONTROL_PX, control_bar
 from dashboards.parts.notices import ago_text, say_problem, viewer_zone
 from dashboards.parts.time_range import choose_range, hold_button
 from dashboards.questions.ranges import TimeRange, bounds
@@ -92,15 +93,18 @@ def live_history(time_range: TimeRange, alert: str, host: str) -> None:
     history(changes, time_range.words)
 
 
+def typed(label: str, key: str) -> str:
+    """A filter that is typed, bound to the URL; '' is any."""
+    told: str = st.text_input(label, placeholder=f"any {label.lower()}", key=key, bind="query-params", width=CONTROL_PX)
+    return told.strip()
+
+
 st.title("Who needs somebody now?", anchor=False)
 live_now()
 st.subheader("History", anchor=False)
-bar = st.columns(3)
-with bar[0]:
-    chosen = choose_range(HISTORY_DEFAULT, HISTORY_RANGES)
-with bar[1]:
-    alert_name = st.text_input("Alert", placeholder="any alert", key="alert", bind="query-params").strip()
-with bar[2]:
-    host_name = st.text_input("Host", placeholder="any host", key="alert_host", bind="query-params").strip()
-hold_button(chosen, HISTORY_DEFAULT)
+with control_bar():
+    chosen = choose_range(HISTORY_DEFAULT, HISTORY_RANGES, width=CONTROL_PX)
+    alert_name = typed("Alert", "alert")
+    host_name = typed("Host", "alert_host")
+    hold_button(chosen, HISTORY_DEFAULT)
 live_history(chosen, alert_name, host_name)

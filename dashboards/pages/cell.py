@@ -9,6 +9,7 @@ from dashboards.charts.gpu_lanes import SELECTION
 from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, GRAPHS_PAGE, WHAT_IF_PAGE, cell_parameters, graphs_parameters
 from dashboards.parts.cell_chooser import offer_cells
+from dashboards.parts.charted import show_chart
 from dashboards.parts.notices import Known, say_freshness, say_problem, viewer_zone
 from dashboards.questions.cells import CANDIDATES_MAX, EXECUTIONS_MAX, around, bounds, is_running, window
 from dashboards.reading.answers import REFRESH_S, Answer, answer
@@ -20,6 +21,8 @@ from dashboards.words.stories import chapter_text, execution_table, fields_missi
 from dashboards.words.texts import counted, escaped
 from queries.postmortem.markdown import markdown_of
 from queries.postmortem.story import Story, poisons_of
+
+EXECUTION_FIELD_PX = 360
 
 
 def cell_answer(instance: str, name: str) -> Answer:
@@ -80,18 +83,20 @@ def choose_clicked() -> None:
         st.session_state["execution"] = int(clicked[0]["sequence"])
 
 
-def timeline(executions: pd.DataFrame, candidates: pd.DataFrame, told: Outcome[Story], total: int) -> None:
+def timeline(cell: Row, executions: Answer, candidates: Answer, told: Outcome[Story]) -> None:
     """Everything of the cell that has a time."""
     st.subheader("Execution by execution", anchor=False)
-    if len(executions) < total:
-        st.caption(f"Drawn are the first {len(executions):,} of {counted(total, 'execution')}.")
+    total = int(cell.executions)
+    if len(executions.rows) < total:
+        st.caption(f"Drawn are the first {len(executions.rows):,} of {counted(total, 'execution')}.")
     poisons = () if told.value is None else poisons_of(told.value.diagnosis)
     marks = () if told.value is None else told.value.noted.marks
+    rests_on = *cell_asked(cell).values(), executions.at, candidates.at, told.at
     with st.container(horizontal=True):
-        st.altair_chart(
-            cell_timeline(executions, candidates, poisons, marks),
-            key="cell_timeline",
-            width="stretch",
+        show_chart(
+            "cell_timeline",
+            rests_on,
+            lambda: cell_timeline(executions.rows, candidates.rows, poisons, marks),
             on_select=choose_clicked,
             selection_mode=SELECTION,
             alt="Executions over time: GPU busy by graph, idle gaps, queue depth, tokens/s, margins, estimates and costs",
@@ -114,6 +119,7 @@ def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
         min_value=0,
         key="execution",
         bind="query-params",
+        width=EXECUTION_FIELD_PX,
     )
     if sequence is None:
         return []
@@ -131,16 +137,17 @@ def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
 
 
 @st.fragment
-def looked_at(cell: Row, executions: pd.DataFrame, candidates: pd.DataFrame, told: Outcome[Story]) -> None:
+def looked_at(cell: Row, executions: Answer, candidates: Answer, told: Outcome[Story]) -> None:
     """The timeline and the execution chosen in it: a click draws these anew, not the whole page."""
-    timeline(executions, candidates, told, int(cell.executions))
-    say_problem(one_execution(cell, executions))
+    timeline(cell, executions, candidates, told)
+    say_problem(one_execution(cell, executions.rows))
 
 
-def shares(executions: pd.DataFrame) -> None:
+def shares(cell: Row, executions: Answer) -> None:
     """Who was chosen, and how often."""
     st.subheader("Who was chosen", anchor=False)
-    st.altair_chart(choices(executions), key="choices", alt="Share of wall time of each graph")
+    rests_on = *cell_asked(cell).values(), executions.at
+    show_chart("choices", rests_on, lambda: choices(executions.rows), alt="Share of wall time of each graph")
 
 
 def draw(cells: Answer) -> list[Known]:
@@ -160,8 +167,8 @@ def draw(cells: Answer) -> list[Known]:
     what_shows_it(told)
     shown: list[Known] = [cells, stuck, inflation, executions, candidates, told]
     if not executions.rows.empty:
-        looked_at(cell, executions.rows, candidates.rows, told)
-        shares(executions.rows)
+        looked_at(cell, executions, candidates, told)
+        shares(cell, executions)
     return shown
 
 

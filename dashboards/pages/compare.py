@@ -5,7 +5,8 @@ import streamlit as st
 from dashboards.charts.arm_cells import SELECTION, arm_cells
 from dashboards.charts.arm_shifts import arm_shifts
 from dashboards.links import CELL_PAGE, cell_parameters
-from dashboards.parts.controls import choose_one
+from dashboards.parts.charted import show_chart
+from dashboards.parts.controls import CONTROL_PX, choose_one, control_bar
 from dashboards.parts.notices import say_freshness, say_problem
 from dashboards.parts.time_range import choose_range, hold_button
 from dashboards.questions.ranges import ALL_TIME, TimeRange, time_parameters
@@ -21,6 +22,7 @@ from queries.compare.wording import how_computed, remarks
 
 USUAL_ARMS = ("before", "after")
 USUAL_ROWS = ("host", "package")
+ROWS_PX = 300
 
 
 def arms_stored(engines: Answer) -> list[str]:
@@ -37,7 +39,9 @@ def usual_arms(stored: list[str]) -> tuple[str, str]:
 
 def choose_rows() -> tuple[str, ...]:
     """What makes a row of the table."""
-    chosen = st.multiselect("One row for each", list(LABELS), default=list(USUAL_ROWS), key="by", bind="query-params")
+    chosen = st.multiselect(
+        "One row for each", list(LABELS), default=list(USUAL_ROWS), key="by", bind="query-params", width=ROWS_PX
+    )
     return tuple(chosen) or USUAL_ROWS
 
 
@@ -52,11 +56,15 @@ def verdict(compared: Comparison) -> None:
         st.info(told, icon=":material/balance:")
 
 
-def cells(compared: Comparison) -> None:
+def cells(compared: Comparison, rests_on: tuple[object, ...]) -> None:
     """Every cell as a dot; a click opens it."""
     st.subheader("The cells themselves", anchor=False)
-    event = st.altair_chart(
-        arm_cells(compared), key="arm_cells", on_select="rerun", alt="Each cell of both arms as a dot, by group"
+    event = show_chart(
+        "arm_cells",
+        rests_on,
+        lambda: arm_cells(compared),
+        on_select="rerun",
+        alt="Each cell of both arms as a dot, by group",
     )
     st.caption(
         "Two cells joined by a line are a pair: neighbours in the benchmark's order. Click a dot to open its cell."
@@ -65,24 +73,24 @@ def cells(compared: Comparison) -> None:
         st.switch_page(CELL_PAGE, query_params=cell_parameters(cell["service_instance_id"], cell["cell"]))
 
 
-def shifts(compared: Comparison) -> None:
+def shifts(compared: Comparison, rests_on: tuple[object, ...]) -> None:
     """By how much, and how sure that is."""
     st.subheader("By how much they differ", anchor=False)
-    st.altair_chart(arm_shifts(compared), key="arm_shifts", alt="Shift of each group with its intervals")
+    show_chart("arm_shifts", rests_on, lambda: arm_shifts(compared), alt="Shift of each group with its intervals")
     st.caption(
         "Diamond and bar: the shift and its 95 % interval. Thin line: the interval of the mean."
         " Grey band: what one arm shows against itself."
     )
 
 
-def draw(compared: Comparison) -> None:
+def draw(compared: Comparison, rests_on: tuple[object, ...]) -> None:
     """The whole comparison."""
     verdict(compared)
     st.markdown(comparison_table(compared))
     for remark in remarks(compared):
         st.markdown(f"- {escaped(remark)}")
-    shifts(compared)
-    cells(compared)
+    shifts(compared, rests_on)
+    cells(compared, rests_on)
     st.download_button(
         "Table as Markdown", markdown(compared), "comparison.md", "text/markdown", icon=":material/download:"
     )
@@ -96,7 +104,7 @@ def live(arms: tuple[str, str], by: tuple[str, ...], metric: str, time_range: Ti
     outcome = comparison(clickhouse_url(), arms, by, metric, time)
     say_problem([outcome])
     if outcome.value is not None:
-        draw(outcome.value)
+        draw(outcome.value, (arms, by, metric, time, outcome.at))
         say_freshness(outcome, None, live=not time_range.is_held)
     elif outcome.refusal:
         st.info(f"Nothing to compare: {escaped(outcome.refusal)}.", icon=":material/inbox:")
@@ -107,18 +115,13 @@ def live(arms: tuple[str, str], by: tuple[str, ...], metric: str, time_range: Ti
 
 
 st.title("Is the second arm better than the first?", anchor=False)
-controls = st.columns([2, 2, 3, 2, 2])
-with controls[4]:
-    chosen_range = choose_range(ALL_TIME)
-stored_arms = arms_stored(answer("engines", **time_parameters(chosen_range)))
-first_arm, second_arm = usual_arms(stored_arms)
-with controls[0]:
+with control_bar():
+    chosen_range = choose_range(ALL_TIME, width=CONTROL_PX)
+    stored_arms = arms_stored(answer("engines", **time_parameters(chosen_range)))
+    first_arm, second_arm = usual_arms(stored_arms)
     chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)
-with controls[1]:
     chosen_second = choose_one("Arm judged", "after", stored_arms, second_arm)
-with controls[2]:
     chosen_rows = choose_rows()
-with controls[3]:
     chosen_metric = choose_one("Compared by", "metric", [str(one) for one in Metric], str(Metric.TOKENS_PER_S))
-hold_button(chosen_range, ALL_TIME)
+    hold_button(chosen_range, ALL_TIME)
 live((chosen_first, chosen_second), chosen_rows, chosen_metric, chosen_range)

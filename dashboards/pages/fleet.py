@@ -7,6 +7,8 @@ import streamlit as st
 
 from dashboards.charts.fleet_grid import COMPACT, ROOMY, SELECTION, fleet_grid
 from dashboards.links import CELL_PAGE, cell_parameters
+from dashboards.parts.charted import show_chart
+from dashboards.parts.controls import control_bar
 from dashboards.parts.noted import Noted, noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.parts.time_range import choose_range, hold_button, show_all_time
@@ -32,7 +34,7 @@ from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
 # A filter's name in the URL and in the catalogue, and the column of `engines` that has its choices.
 # (A comment: Streamlit would show a string that stands by itself in a page.)
 FILTERS = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe", "arm": "arms"}
-FILTER_PX = 168
+FILTER_PX = 144
 STUCK_NARROWED_MAX = 1000
 
 
@@ -75,16 +77,18 @@ def choose_order() -> str:
     return st.selectbox("Sorted by", ORDERS, key="sort", bind="query-params", width=FILTER_PX)
 
 
-def grid(found: Fleet, order: str, noted: Noted) -> None:
+def grid(found: Fleet, filters: Filters, order: str, noted: Noted) -> None:
     """The grid of cells, a page of engines at a time; a click opens the cell's page."""
     cells = found.told.rows
     engines = ordered(cells, order)
     pages = pages_of(engines)
     page = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
     shown = on_page(engines, page)
-    event = st.altair_chart(
-        fleet_grid(cells, shown, ROOMY if len(shown) <= COMPACT_ABOVE else COMPACT, noted.marks),
-        key="fleet_grid",
+    size = ROOMY if len(shown) <= COMPACT_ABOVE else COMPACT
+    event = show_chart(
+        "fleet_grid",
+        (filters, found.stretch_s, found.told.at, tuple(shown), noted.told.at),
+        lambda: fleet_grid(cells, shown, size, noted.marks),
         on_select="rerun",
         alt="Grid of cells by engine and time, coloured by the share of decoding time in plain decode",
     )
@@ -113,7 +117,7 @@ def stuck_cells(stuck: pd.DataFrame) -> None:
     if stuck.empty:
         return
     st.subheader("Stuck cells, worst first", anchor=False)
-    st.markdown(stuck_table(stuck, viewer_zone()))
+    st.markdown(stuck_table(stuck, viewer_zone()), unsafe_allow_html=True)
     if len(stuck) == STUCK_ROWS_MAX:
         st.caption(f"The worst {STUCK_ROWS_MAX}; `tachograph query stuck_plain` lists all.")
 
@@ -132,7 +136,7 @@ def stuck_asked(filters: Filters) -> Answer:
 def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) -> list[Answer]:
     """The sentence, the grid and the table; what the table rests on beside."""
     st.markdown(fleet_sentence(found.told.rows, time_range.words))
-    grid(found, order, noted_about(found.told.rows, time_range))
+    grid(found, filters, order, noted_about(found.told.rows, time_range))
     say_freshness(found.told, newest(found.told.rows), live=not time_range.is_held)
     if found.stretch_s:
         stuck_stretches(worst_stretches(found.told.rows))
@@ -168,7 +172,7 @@ def live(time_range: TimeRange, filters: Filters, order: str, options: dict[str,
 
 
 st.title("Which engines are stuck in plain decode?", anchor=False)
-with st.container(horizontal=True, vertical_alignment="bottom"):
+with control_bar():
     chosen_range = choose_range(DEFAULT_RANGE, width=FILTER_PX)
     choices = offered(engines_in(chosen_range).rows)
     chosen_names = {name: choose(name, choices[name]) for name in FILTERS}

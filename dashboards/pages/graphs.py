@@ -9,7 +9,8 @@ import streamlit as st
 from dashboards.charts.graph_spread import GPU_TIME, HANDOFF, graph_spread
 from dashboards.charts.graph_steps import graph_steps
 from dashboards.charts.series_colours import named_series
-from dashboards.parts.controls import choose_any, choose_one
+from dashboards.parts.charted import show_chart
+from dashboards.parts.controls import CONTROL_PX, choose_any, choose_one, control_bar
 from dashboards.parts.noted import noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.parts.time_range import choose_range, hold_button, show_all_time
@@ -77,6 +78,8 @@ class Drawn(NamedTuple):
     named: list[str]
     told: Sequence[Change]
     noted: Sequence[Mark]
+    rests_on: tuple[object, ...]
+    """What was asked, and when the answers were had."""
 
 
 def one_graph(graph: str, drawn: Drawn) -> None:
@@ -86,9 +89,10 @@ def one_graph(graph: str, drawn: Drawn) -> None:
     measure = drawn.measure
     with wide:
         mine = [change for change in drawn.told if change.labels[1] == graph]
-        st.altair_chart(
-            graph_steps(drawn.steps[drawn.steps.graph == graph], drawn.named, mine, measure.words, drawn.noted),
-            key=f"steps_{graph}",
+        show_chart(
+            f"steps_{graph}",
+            drawn.rests_on,
+            lambda: graph_steps(drawn.steps[drawn.steps.graph == graph], drawn.named, mine, measure.words, drawn.noted),
             alt=f"{measure.words} of {graph} over time, a point for each step of each engine",
         )
     rows = drawn.spread[drawn.spread.graph_name == graph] if not drawn.spread.empty else drawn.spread
@@ -96,9 +100,10 @@ def one_graph(graph: str, drawn: Drawn) -> None:
         return
     which, words = (HANDOFF, "handoff") if measure.name == "handoff" else (GPU_TIME, "GPU time")
     with narrow:
-        st.altair_chart(
-            graph_spread(rows, drawn.named, which, words),
-            key=f"spread_{graph}",
+        show_chart(
+            f"spread_{graph}",
+            drawn.rests_on,
+            lambda: graph_spread(rows, drawn.named, which, words),
             alt=f"Spread of the {words} of {graph} by host and package",
         )
 
@@ -146,7 +151,13 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
         graphs = [name for name in graphs_in(steps, costs.rows) if not graph or name == graph]
         noted = noted_about(engines.rows, time_range)
         say_noted(noted)
-        draw(Drawn(measure, steps, spread.rows, named_series(steps), told, noted.marks), graphs)
+        rests_on = (
+            measure.name,
+            time_range,
+            tuple(wanted.items()),
+            *(one.at for one in (rows, spread, found, noted.told)),
+        )
+        draw(Drawn(measure, steps, spread.rows, named_series(steps), told, noted.marks, rests_on), graphs)
         shown.append(drift(wanted))
         with st.expander("The figures, ms", icon=":material/table:"):
             st.markdown(costs_table(costs.rows))
@@ -165,18 +176,13 @@ def stored(engines: pd.DataFrame, column: str) -> list[str]:
 
 
 st.title("What does each graph cost, and has that changed?", anchor=False)
-bar = st.columns(5)
-with bar[0]:
-    chosen_range = choose_range(USUAL_RANGE)
-known_engines = answer("engines", **time_parameters(chosen_range)).rows
-with bar[1]:
+with control_bar():
+    chosen_range = choose_range(USUAL_RANGE, width=CONTROL_PX)
+    known_engines = answer("engines", **time_parameters(chosen_range)).rows
     chosen_measure = MEASURES[choose_one("Measure", "measure", list(MEASURES), "gpu_time")]
-with bar[2]:
     chosen_host = choose_any("Host", "host", stored(known_engines, "host_name"))
-with bar[3]:
     chosen_package = choose_any("Package", "package", stored(known_engines, "engine_package"))
-with bar[4]:
     chosen_graph = choose_any("Graph", "graph", stored(known_engines, "graphs"))
+    hold_button(chosen_range, USUAL_RANGE)
 filters = {"host": chosen_host, "package": chosen_package}
-hold_button(chosen_range, USUAL_RANGE)
 live(chosen_measure, chosen_range, {name: value for name, value in filters.items() if value}, chosen_graph)

@@ -23,7 +23,7 @@ from dashboards.words.texts import counted, escaped
 
 LOOK_BACK = "-1d"
 ROWS_MAX = 20
-FIGURES_A_ROW = 3
+FIGURE_PX = 168
 
 
 def say_collector_problem(collected: Collected) -> None:
@@ -48,10 +48,9 @@ def verdict(collected: Collected, silent: Answer) -> None:
 
 def head_line(collected: Collected) -> None:
     """The figures that one looks at first."""
-    told = figures(collected)
-    for start in range(0, len(told), FIGURES_A_ROW):
-        for column, figure in zip(st.columns(FIGURES_A_ROW), told[start : start + FIGURES_A_ROW], strict=True):
-            column.metric(figure.name, figure.value, help=figure.meaning, border=True)
+    with st.container(horizontal=True):
+        for figure in figures(collected):
+            st.metric(figure.name, figure.value, help=figure.meaning, border=True, width=FIGURE_PX)
 
 
 def coming_in(collected: Collected) -> None:

@@ -19,6 +19,7 @@ from queries.runner import RawFormat
 NAMED, WRITTEN = "a named query", "SQL of my own"
 TABLE, CHART = "table", "chart"
 FIELD_PX = 176
+TOPICS = {"gpu": "GPU"}
 FILES: dict[str, tuple[RawFormat, str, str]] = {
     "CSV": ("CSVWithNames", "csv", "text/csv"),
     "Parquet": ("Parquet", "parquet", "application/vnd.apache.parquet"),
@@ -44,7 +45,7 @@ def named() -> Question:
 def contents() -> None:
     """The catalogue: every question, by topic, each a link."""
     for topic, queries in by_topic().items():
-        st.subheader(topic.capitalize(), anchor=False)
+        st.subheader(TOPICS.get(topic, topic.capitalize()), anchor=False)
         lines = (f"- [`{one.name}`](sql?{urlencode({'query': one.name})}) {escaped(one.question)}" for one in queries)
         st.markdown("\n".join(lines))
 

@@ -1,5 +1,8 @@
 """What if: what would another cost model have done with this cell?"""
 
+from datetime import datetime
+
+import pandas as pd
 import streamlit as st
 
 from dashboards.charts.palette import graph_colours
@@ -7,9 +10,12 @@ from dashboards.charts.replayed_choices import replayed_choices
 from dashboards.charts.simulated_runs import simulated_runs
 from dashboards.links import CELL_PAGE, WHAT_IF_PAGE, cell_parameters
 from dashboards.parts.cell_chooser import offer_cells
+from dashboards.parts.charted import show_chart
 from dashboards.parts.controls import choose_one
+from dashboards.parts.noted import noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.questions.cells import EXECUTIONS_MAX, window
+from dashboards.questions.ranges import held_range
 from dashboards.reading.answers import answer
 from dashboards.reading.outcomes import Outcome, exact_replay, simulated_replay
 from dashboards.reading.store import clickhouse_url
@@ -23,6 +29,7 @@ from queries.replay.screen import checks
 from queries.replay.words import caveats, first_difference, worth
 
 USUAL_MODEL = "drained_share"
+MODEL_PX = 300
 
 
 def header(cell: Row, instance: str, name: str) -> None:
@@ -36,11 +43,12 @@ def header(cell: Row, instance: str, name: str) -> None:
     )
 
 
-def exact_form(replay: Replay, instance: str, name: str) -> None:
+def exact_form(replay: Replay, at: datetime | None, cells: pd.DataFrame) -> None:
     """Each decision again."""
     exact = replay.exact
     if exact is None:
         return
+    instance, name = str(cells.service_instance_id.iloc[0]), str(cells.cell.iloc[0])
     st.subheader("Each decision again, with what was known then", anchor=False)
     told = replay_sentence(replay, exact)
     if exact.different:
@@ -48,11 +56,14 @@ def exact_form(replay: Replay, instance: str, name: str) -> None:
         st.markdown(escaped(first_difference(replay)))
     else:
         st.success(told, icon=":material/check:")
+    noted = noted_about(cells, held_range(cells.started_at.min(), cells.ended_at.max(), ""))
+    say_noted(noted)
     executions = answer("executions", service_instance_id=instance, cell=name, limit=EXECUTIONS_MAX, **window(name))
     colours = {} if executions.rows.empty else graph_colours(executions.rows)
-    st.altair_chart(
-        replayed_choices(replay, exact, colours),
-        key="replayed_choices",
+    show_chart(
+        "replayed_choices",
+        (instance, name, replay.cost_model, at, executions.at, noted.told.at),
+        lambda: replayed_choices(replay, exact, colours, noted.marks),
         alt="What was chosen and what would have been chosen, and what each graph was charged, over time",
     )
     st.caption(
@@ -75,7 +86,8 @@ def simulation(outcome: Outcome[Replay]) -> None:
         return
     loop = replay.closed_loop
     st.info(escaped(worth(loop, replay.cost_model)), icon=":material/science:")
-    st.altair_chart(simulated_runs(replay, loop), key="simulated_runs", alt="Simulated runs as dots, by kind")
+    rests_on = replay.service_instance_id, replay.cell, replay.cost_model, outcome.at
+    show_chart("simulated_runs", rests_on, lambda: simulated_runs(replay, loop), alt="Simulated runs as dots, by kind")
     st.caption(
         f"A simulation fitted to this cell, {len(loop.runs)} runs of each kind. Bar: in there one run of this cell would"
         f" lie, 95 times out of 100. Check: {escaped('; '.join(checks(replay, loop)))}."
@@ -94,14 +106,14 @@ def page(instance: str, name: str) -> None:
             st.info("No execution of this cell is stored; it may have expired.", icon=":material/inbox:")
         return
     header(cell, instance, name)
-    model = choose_one("Cost model in place of the recorded one", "model", list(COST_MODELS), USUAL_MODEL)
+    model = choose_one("Cost model in place of the recorded one", "model", list(COST_MODELS), USUAL_MODEL, MODEL_PX)
     outcome = exact_replay(clickhouse_url(), instance, name, model)
     say_problem([cells, outcome])
     if outcome.refusal:
         st.info(f"Nothing to replay: {escaped(outcome.refusal)}.", icon=":material/inbox:")
     if outcome.value is None:
         return
-    exact_form(outcome.value, instance, name)
+    exact_form(outcome.value, outcome.at, cells.rows)
     st.subheader("What it would have been worth", anchor=False)
     if st.toggle("Simulate it: takes some seconds, and states its error", key="simulate", bind="query-params"):
         simulation(simulated_replay(clickhouse_url(), instance, name, model))

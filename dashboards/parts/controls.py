@@ -1,21 +1,32 @@
 """Controls that several pages share, each bound to the URL."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
+
+CONTROL_PX = 168
+"""Two of them stand side by side on a telephone."""
+
+
+def control_bar() -> Any:
+    """Where a page's controls stand side by side, as many as there is room for."""
+    return st.container(horizontal=True, vertical_alignment="bottom")
 
 
 def choose_any(label: str, key: str, options: Sequence[str]) -> str:
     """One of the options, or '' for any of them; what the URL asks for is one of them."""
     offered = with_asked(key, options)
-    chosen = st.selectbox(label, offered, index=None, placeholder=f"any {key}", key=key, bind="query-params")
+    chosen = st.selectbox(
+        label, offered, index=None, placeholder=f"any {key}", key=key, bind="query-params", width=CONTROL_PX
+    )
     return chosen or ""
 
 
-def choose_one(label: str, key: str, options: Sequence[str], default: str) -> str:
+def choose_one(label: str, key: str, options: Sequence[str], default: str, width: int = CONTROL_PX) -> str:
     """One of the options; what the URL asks for is one of them."""
     offered = with_asked(key, [*options, default])
-    chosen = st.selectbox(label, offered, index=offered.index(default), key=key, bind="query-params")
+    chosen = st.selectbox(label, offered, index=offered.index(default), key=key, bind="query-params", width=width)
     return chosen or default
 
 

@@ -11,7 +11,7 @@ from dashboards.parts.notices import viewer_zone
 from dashboards.questions.ranges import TimeRange, bounds
 from dashboards.reading.answers import Answer, answer
 from dashboards.rows import rows_of
-from dashboards.words.texts import escaped
+from dashboards.words.texts import escaped, utc_text
 from queries.annotations.marks import Mark, mark_of
 
 MARKS_MAX = 200
@@ -45,14 +45,14 @@ def say_noted(noted: Noted) -> None:
     if noted.told.problem:
         st.caption(f"What was noted could not be read: {escaped(noted.told.problem)}")
     if noted.marks:
-        st.caption(f"{SIGN} " + " · ".join(marks_in_words(noted.marks[:TOLD_MAX])))
+        st.caption(f"{SIGN} " + " · ".join(marks_in_words(noted.marks[:TOLD_MAX])), unsafe_allow_html=True)
 
 
 def marks_in_words(marks: Iterable[Mark]) -> list[str]:
     """Each mark with its time in the viewer's zone."""
     zone = viewer_zone()
     return [
-        f"{mark.at.astimezone(zone):%Y-%m-%d %H:%M} {escaped(mark.text)}"
-        + (f" ({escaped(mark.about)})" if mark.about else "")
+        f'<span title="{utc_text(pd.Timestamp(mark.at))}">{mark.at.astimezone(zone):%Y-%m-%d %H:%M}</span>'
+        f" {escaped(mark.text)}" + (f" ({escaped(mark.about)})" if mark.about else "")
         for mark in marks
     ]

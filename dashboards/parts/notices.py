@@ -5,8 +5,10 @@ from datetime import UTC, datetime, tzinfo
 from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import pandas as pd
 import streamlit as st
 
+from dashboards.words.markdown import since
 from dashboards.words.texts import age, clock, escaped
 
 
@@ -57,9 +59,9 @@ def say_freshness(answer: Known, newest: datetime | None, live: bool = True) -> 
     if answer.at is None:
         return
     now = datetime.now(UTC)
-    read = f"Read at {clock(answer.at, viewer_zone(), now)} ({zone_name()})"
+    read = f"Read at {since(pd.Timestamp(answer.at), viewer_zone(), now)} ({zone_name()})"
     last = "" if newest is None else f" · newest execution {ago(now, newest)}"
-    st.caption(f"{read}{last}" + (" · live" if live else ""))
+    st.caption(f"{read}{last}" + (" · live" if live else ""), unsafe_allow_html=True)
 
 
 def ago(now: datetime, then: datetime) -> str:

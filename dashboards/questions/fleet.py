@@ -144,7 +144,8 @@ def legend_words(stretch_s: int) -> str:
     if not stretch_s:
         return (
             "Red along a cell's upper edge: stuck in plain decode. Along its lower edge: inflated estimates turned"
-            " decisions. Grey: no speculative graph to choose from, or no decoding. Click a cell to open it."
+            " decisions. Where there is room, S stands for the one and I for the other. Grey: no speculative graph to choose"
+            " from, or no decoding. Click a cell to open it."
         )
     return (
         f"Each field is {length_words(stretch_s)} of cells, because there are more than {CELLS_MAX:,}: red along its upper"

@@ -79,7 +79,9 @@ def oldest_text(state: Mapping[str, Any]) -> str:
 
 def rate_text(samples: tuple[Sample, ...]) -> str:
     """Spans received each second lately; empty before there are two readings."""
-    recent = [one for one in samples if samples[-1].at - one.at <= RATE_OVER]
+    recent = tuple(one for one in samples if samples[-1].at - one.at <= RATE_OVER)
+    # Somebody who comes back after a while sees what came in meanwhile.
+    recent = samples[-2:] if len(recent) < 2 else recent
     seconds = (recent[-1].at - recent[0].at).total_seconds() if recent else 0.0
     return f"{max(0, recent[-1].received - recent[0].received) / seconds:,.0f}" if seconds else "…"
 

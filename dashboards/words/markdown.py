@@ -30,6 +30,12 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def without_empty(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> tuple[list[Column], list[list[str]]]:
+    """The columns in which any row says something, and the rows of these."""
+    kept = [at for at in range(len(columns)) if any(row[at] for row in rows)]
+    return [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
+
+
 def since(instant: pd.Timestamp, zone: tzinfo, now: datetime) -> str:
     """An instant in the viewer's zone, with UTC on hover; nothing where it is not known."""
     return "" if pd.isna(instant) else f'<span title="{utc_text(instant)}">{clock(instant, zone, now)}</span>'

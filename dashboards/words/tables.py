@@ -6,33 +6,42 @@ import pandas as pd
 
 from dashboards.links import cell_address
 from dashboards.rows import Row, rows_of
-from dashboards.words.markdown import Column, table
+from dashboards.words.markdown import Column, table, without_empty
+from dashboards.words.markdown import since as hovered
 from dashboards.words.texts import clock, engine_label, escaped, percent, short_instance, utc_text
 
 STUCK_ROWS_MAX = 20
 """Stuck cells listed; `tachograph query stuck_plain` has all of them."""
 
-STUCK_HEAD = (
-    "| Cell | Engine | Arm | Since | Plain, % of decoding | Longest stretch, s | Tokens/s | Best speculative graph "
-    "| Gain from it, % | Cause |\n| :-- | :-- | :-- | :-- | --: | --: | --: | :-- | --: | :-- |"
+STUCK_COLUMNS = (
+    Column("Cell"),
+    Column("Engine"),
+    Column("Arm"),
+    Column("Since"),
+    Column("Plain, % of decoding", True),
+    Column("Longest stretch, s", True),
+    Column("Tokens/s", True),
+    Column("Best speculative graph"),
+    Column("Gain from it, %", True),
+    Column("Cause"),
 )
 
 
 def stuck_table(stuck: pd.DataFrame, zone: tzinfo) -> str:
     """Rows of the query `stuck_plain`, each linked to its cell."""
     now = datetime.now(UTC)
-    return "\n".join([STUCK_HEAD, *(stuck_row(row, zone, now) for row in rows_of(stuck))])
+    return table(*without_empty(STUCK_COLUMNS, [stuck_row(row, zone, now) for row in rows_of(stuck)]))
 
 
-def stuck_row(row: Row, zone: tzinfo, now: datetime) -> str:
+def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
     """One stuck cell."""
     shown = clock(row.started_at, zone, now) if str(row.cell).isdigit() else row.cell
     since = row.started_at if pd.isna(row.plain_since) else row.plain_since
-    columns = [
+    return [
         f'[{escaped(shown)}]({cell_address(row.service_instance_id, row.cell)} "plain since {utc_text(since)}")',
         f"{escaped(engine_label(row))} / {escaped(short_instance(row.service_instance_id))}",
         escaped(row.cell_arm),
-        clock(since, zone, now),
+        hovered(since, zone, now),
         percent(row.plain_fraction).removesuffix(" %"),
         figure(row.plain_stretch_s, ".1f"),
         figure(row.tokens_per_s, ",.0f"),
@@ -40,7 +49,6 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> str:
         figure(row.gain_percent, "+.1f"),
         "inflated estimates" if row.inflated else "not the estimates",
     ]
-    return "| " + " | ".join(columns) + " |"
 
 
 def figure(value: float, form: str) -> str:
@@ -53,7 +61,7 @@ def stretches_table(stretches: pd.DataFrame, zone: tzinfo) -> str:
     now = datetime.now(UTC)
     heads = [Column(name) for name in ("From", "Engine", "Arm")]
     figures = [Column(name, True) for name in ("Cells", "Stuck", "Plain in them, s", "Tokens/s")]
-    rows = (
+    rows = [
         [
             f"[{clock(row.started_at, zone, now)}]({cell_address(row.service_instance_id, row.cell)}"
             f' "from {utc_text(row.started_at)}: opens its worst cell")',
@@ -65,5 +73,5 @@ def stretches_table(stretches: pd.DataFrame, zone: tzinfo) -> str:
             figure(row.tokens_per_s, ",.0f"),
         ]
         for row in rows_of(stretches)
-    )
-    return table([*heads, *figures], rows)
+    ]
+    return table(*without_empty([*heads, *figures], rows))

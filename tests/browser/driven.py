@@ -24,6 +24,12 @@ FLAGS = [
     "--disable-sync",
 ]
 READY_S = 60.0
+AT_REST = """() => {
+    const busy = '[data-testid=stStatusWidget], [data-testid=stSpinner], [data-testid=stSkeleton]';
+    window.restedSince = document.querySelector(busy) ? undefined : window.restedSince ?? performance.now();
+    return window.restedSince !== undefined && performance.now() - window.restedSince > 500;
+}"""
+"""Whether nothing has been on its way for half a second: a page comes to rest for a moment before it asks."""
 CHART = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
 
 
@@ -85,6 +91,13 @@ def wait_until_served(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def drawn(page: Page) -> Page:
     """The page, once its first chart is there and the script has come to rest."""
-    page.locator(CHART).first.wait_for(timeout=READY_S * 1000)
-    page.wait_for_function("!document.querySelector('[data-testid=stStatusWidget]')", timeout=READY_S * 1000)
+    return settled(page)
+
+
+def settled(page: Page, has_chart: bool = True) -> Page:
+    """The page, once its heading, and its first chart if it has one, are there and the script has come to rest."""
+    page.locator("h1").first.wait_for(timeout=READY_S * 1000)
+    if has_chart:
+        page.locator(CHART).first.wait_for(timeout=READY_S * 1000)
+    page.wait_for_function(AT_REST, timeout=READY_S * 1000, polling=100)
     return page

@@ -1,0 +1,230 @@
+"""A stage for looking at every page: data that is the same each time, a collector that holds it, and the pages' addresses.
+
+A simulated fleet of six engines for eight minutes of 5 November 2026, the labelled cells of the 1st, the benchmark of
+two arms from the 2nd on, people's marks in each, alerts of every kind. What depends on the day of looking is only how
+long ago things were.
+"""
+
+import os
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from clickhouse_connect.driver.client import Client
+
+from collector.clickhouse import open_store
+from collector.migrations import apply_schema
+from dashboards.links import cell_address, cell_parameters
+from dashboards.reading.alerts import Place as AlertPlace
+from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.simulator.cell import run_cell
+from engine_hooks.simulator.live import STUMBLE_NS, STUMBLE_RATE_HZ
+from engine_hooks.simulator.parameters import S_NS, Scenario, steady
+from engine_hooks.simulator.recording import CellLabels, simulated_resource
+from queries.alerts.book import Entry
+from queries.alerts.delivery.receivers import own_silences
+from queries.alerts.delivery.silences import Matcher, Silence
+from queries.alerts.states import State
+from queries.annotations.marks import Mark
+from tests.browser.driven import dashboards
+from tests.browser.labelled_cells import FEW, STUCK_CELL, STUCK_INSTANCE
+from tests.browser.two_arms import BEGAN as ARMS_BEGAN
+from tests.browser.two_arms import store_arms
+from tests.fixtures.alert_fleets import VirtualTime, store
+from tests.fixtures.alert_state import entry, left_behind
+from tests.fixtures.otlp_files import requests_in
+from tests.fixtures.running import Addresses, running_collector
+
+FLEET_BEGAN = datetime(2026, 11, 5, 20, tzinfo=UTC)
+FLEET_ENDED = FLEET_BEGAN + timedelta(minutes=8)
+STUCK_CELL_NOTED = datetime(2026, 11, 1, 0, 0, 45, tzinfo=UTC)
+HOSTS = ("gpu-node-001", "gpu-node-002", "gpu-node-003")
+MODELS = {"main": "exposed_mean", "pr-188": "drained_share"}
+"""The cost model of each package."""
+
+
+class Place(NamedTuple):
+    """A page in a state worth looking at."""
+
+    name: str
+    path: str
+    """Its address, relative to the dashboards' root."""
+    has_chart: bool = True
+
+
+class Stage(NamedTuple):
+    """Dashboards that are served."""
+
+    url: str
+    data_dir: Path
+
+    def refresh(self) -> None:
+        """The evaluator of alerts looks again."""
+        leave_alerts(self.data_dir)
+
+
+def held(since: datetime, until: datetime) -> dict[str, str]:
+    """The query parameters of a held time."""
+    return {"range": "fixed", "from": f"{since:%Y-%m-%dT%H:%M:%SZ}", "to": f"{until:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+ARMS_HELD = held(ARMS_BEGAN - timedelta(hours=1), ARMS_BEGAN + timedelta(days=3))
+STATEMENT = "SELECT graph_name, count() AS executions FROM graph_executions GROUP BY graph_name ORDER BY graph_name"
+PLACES = (
+    Place("fleet", f"?{urlencode(held(FLEET_BEGAN, FLEET_ENDED))}"),
+    Place("fleet-all", "?range=all"),
+    Place("fleet-empty", "?range=10+min", has_chart=False),
+    Place("cell", cell_address(STUCK_INSTANCE, STUCK_CELL)),
+    Place("cell-execution", f"{cell_address(STUCK_INSTANCE, STUCK_CELL)}&execution=784"),
+    Place("cell-none", "cell", has_chart=False),
+    Place("graphs", f"graphs?{urlencode(ARMS_HELD)}"),
+    Place("graphs-handoff", f"graphs?{urlencode(ARMS_HELD | {'measure': 'handoff', 'graph': 'P128'})}"),
+    Place("compare", "compare"),
+    Place("what-if", f"what_if?{urlencode(cell_parameters(STUCK_INSTANCE, STUCK_CELL) | {'simulate': 'true'})}"),
+    Place("alerts", "alerts", has_chart=False),
+    Place("sql", "sql", has_chart=False),
+    Place("sql-table", "sql?query=stuck_plain&p_last_s=0", has_chart=False),
+    Place(
+        "sql-chart", f"sql?{urlencode({'with': 'SQL of my own', 'sql': STATEMENT, 'show': 'chart', 'mark': 'bars'})}"
+    ),
+    Place("health", "health", has_chart=False),
+)
+"""Every page."""
+
+
+@contextmanager
+def staged(data_dir: Path, cases: Path) -> Iterator[Stage]:
+    """The dashboards over the whole stage."""
+    with closing(open_store(data_dir)) as client:
+        apply_schema(client)
+        store_fleet(client)
+        store_arms(client)
+        store_marks(client)
+        store_history(client)
+    leave_alerts(data_dir)
+    keep_silence(data_dir)
+    with running_collector(data_dir) as addresses:
+        send_cells(addresses, cases)
+        settings = {
+            "TACHOGRAPH_DATA_DIR": str(data_dir),
+            "TACHOGRAPH_COLLECTOR_URL": f"http://127.0.0.1:{addresses.otlp_http_port}",
+        }
+        with dashboards(addresses.clickhouse_url, **settings) as url:
+            yield Stage(url, data_dir)
+
+
+def store_fleet(client: Client) -> None:
+    """Six engines: on each host one that is fooled and one that is not, with the same luck."""
+    began_ns = int(FLEET_BEGAN.timestamp()) * S_NS
+    scenario = Scenario(
+        "fleet",
+        phases=steady(delay_rate_hz=STUMBLE_RATE_HZ, delay_median_ns=STUMBLE_NS),
+        duration_ns=int((FLEET_ENDED - FLEET_BEGAN).total_seconds()) * S_NS,
+    )
+    for seed, host in enumerate(HOSTS):
+        for package, model in MODELS.items():
+            executions: list[GraphExecution] = []
+            labels = CellLabels(epoch_unix_ns=began_ns)
+            run_cell(scenario, model, seed, on_execution=executions.append, labels=labels)
+            resource = simulated_resource(
+                f"{host}-1793908800-{4000 + 7 * seed + len(package)}",
+                service_name="engine",
+                host_name=host,
+                engine_version="1",
+                engine_package=package,
+                engine_recipe="32-lanes",
+            )
+            store([(0.0, resource, executions)], client, VirtualTime("", began_ns))
+
+
+def store_marks(client: Client) -> None:
+    """What people noted: in the fleet's time, in the benchmark's, in the stuck cell."""
+    marks = [
+        Mark("fleet", FLEET_BEGAN + timedelta(minutes=4), "deployed 188", author="ada"),
+        Mark("host", FLEET_BEGAN + timedelta(minutes=6), "fan replaced", host_name=HOSTS[1], author="ben"),
+        Mark("arms", ARMS_BEGAN + timedelta(hours=40), "new driver", host_name="gpu-node-002", author="ben"),
+        Mark("cell", STUCK_CELL_NOTED, "backup began", author="cron"),
+    ]
+    client.insert("annotations", [[*mark, mark.at] for mark in marks], column_names=[*Mark._fields, "made_at"])
+
+
+def store_history(client: Client) -> None:
+    """Alerts that came and went within the last two hours."""
+    now = datetime.now(UTC)
+    columns = [
+        "changed_at",
+        "alertname",
+        "severity",
+        "state",
+        "state_before",
+        "service_instance_id",
+        "host_name",
+        "cell",
+    ]
+    rows = [
+        [now - timedelta(minutes=minutes), alert, severity, state, before, STUCK_INSTANCE, host, STUCK_CELL, {"summary": said}]
+        for minutes, alert, severity, state, before, host, said in (
+            (95, "StuckInPlain", "critical", "firing", "pending", "gpu-node-024", "gpu-node-024 sits in plain decode: 92 % of its time"),
+            (70, "StuckInPlain", "critical", "resolved", "firing", "gpu-node-024", "gpu-node-024 decodes speculatively again"),
+            (30, "HostBound", "warning", "firing", "pending", "gpu-node-018", "gpu-node-018: its GPU waits for the host in 31 % of the time"),
+        )
+    ]  # fmt: skip
+    client.insert("alert_history", rows, column_names=[*columns, "annotations"])
+
+
+def leave_alerts(data_dir: Path) -> None:
+    """An evaluator that looked just now."""
+    left_behind(
+        data_dir,
+        told(
+            "StuckInPlain", State.FIRING, "gpu-node-024", "critical", "sits in plain decode: 92 % of its decoding time"
+        ),
+        told("HostBound", State.FIRING, "gpu-node-018", "warning", "its GPU waits for the host in 31 % of the time"),
+        told("EngineSilent", State.PENDING, "gpu-node-002", "warning", "nothing arrived from it for 70 s"),
+        told("ClockSkew", State.FIRING, "gpu-node-003", "warning", "its clock is 42 s ahead"),
+    )
+
+
+def told(rule: str, state: State, host: str, severity: str, summary: str) -> Entry:
+    """One alert, in words that the shipped rules would use."""
+    finding = "P128 was charged up to 38.7 ms for the 29.2 ms that it costs" if rule == "StuckInPlain" else ""
+    runbook = f"Open the cell: the finding says why. `tachograph alerts list` shows what else {host} has."
+    words = {"summary": f"{host}: {summary}", "finding": finding, "runbook": runbook}
+    return replace(entry(rule, state, host=host, severity=severity), annotations=words)
+
+
+def keep_silence(data_dir: Path) -> None:
+    """One clock that somebody knows about."""
+    now = datetime.now(UTC)
+    own_silences(AlertPlace(data_dir)).create(
+        Silence(
+            matchers=[Matcher(name="alertname", value="ClockSkew"), Matcher(name="host_name", value="gpu-node-003")],
+            starts_at=now,
+            ends_at=now + timedelta(hours=6),
+            created_by="ada",
+            comment="NTP is being mended",
+        ),
+        now,
+    )
+
+
+def send_cells(addresses: Addresses, cases: Path) -> None:
+    """The labelled cells through the collector's own door, so that it has something to tell of itself."""
+    for name in FEW:
+        for body in requests_in(cases / "cells" / f"{name}.otlp.gz"):
+            asked = urllib.request.Request(  # noqa: S310 -- loopback
+                addresses.otlp_http, body, {"Content-Type": "application/x-protobuf"}
+            )
+            with urllib.request.urlopen(asked, timeout=30):  # noqa: S310
+                pass
+
+
+def cases_here() -> Path | None:
+    """The labelled cells beside the checkout, if they are there."""
+    path = Path(os.path.abspath(__file__)).parents[3] / "shared" / "cases"
+    return path if path.is_dir() else None
