@@ -69,8 +69,9 @@ class SpeculativeEngine:
         seed: int,
         delays: HostDelays,
         labels: Mapping[str, Any] | None = None,
+        deliver: Callable[[Request], object] = lambda _request: None,
     ) -> None:
-        """Args: `labels` are fields of every `GraphExecution`, of a benchmark's cell for instance."""
+        """Args: `labels` are fields of every `GraphExecution`; `deliver` takes each request once it is finished."""
         self.totals = Totals()
         self.graphs = (
             Graph("decode", GraphKind.PLAIN_DECODE),
@@ -86,6 +87,7 @@ class SpeculativeEngine:
         self.ran_s = 0.0
         """How long it ran, once it has ended."""
         self._labels = dict(labels or {})
+        self._deliver = deliver
         self._drafts_of = {self.graphs[0].name: 0, self.graphs[1].name: tuning.drafts}
         self._recorded: dict[str, RecordedGraph[QueueEvent]] = {
             graph.name: self._captured(graph, self._drafts_of[graph.name]) for graph in self.graphs
@@ -191,7 +193,9 @@ class SpeculativeEngine:
         done.accepted = () if done.calibrates else outcome.accepted
         if not done.calibrates:
             for request, tokens, accepted in zip(done.requests, outcome.tokens, outcome.accepted, strict=True):
-                emitted += request.take(tokens[: accepted + 1])
+                emitted += (kept := request.take(tokens[: accepted + 1]))
+                if kept and request.finished:
+                    self._deliver(request)
         done.fields["batch_tokens_accepted"] = sum(done.accepted)
         done.fields["batch_tokens_emitted"] = emitted
         self._taken_in = done

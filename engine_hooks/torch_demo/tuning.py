@@ -85,11 +85,11 @@ def _gpu_times_ns(lanes: Lanes, queue: DeviceQueue) -> tuple[int, ...]:
 
 
 def _run(queue: DeviceQueue, work: Callable[[], object]) -> int:
-    """One piece of work, alone; its time in ns."""
+    """One piece of work, alone; its processor time in ns."""
     start, end = QueueEvent(), QueueEvent()
     queue.record(start)
     queue.submit(work)
     queue.record(end)
     if not end.wait(WITHIN_S):
         raise DemoError(f"one round took more than {WITHIN_S:.0f} s: the machine is too slow for this demo")
-    return end.fired_ns - start.fired_ns
+    return end.fired_thread_ns - start.fired_thread_ns

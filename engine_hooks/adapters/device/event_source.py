@@ -45,6 +45,12 @@ class EventSource(Protocol[EventT]):
     def elapsed_ns(self, earlier: EventT, later: EventT) -> int:
         """Device time from one fired event to another; negative if they fired the other way round."""
 
+    def run_ns(self, start: EventT, end: EventT, elapsed_ns: int) -> int:
+        """How long the device ran from `start` to `end`, which lie `elapsed_ns` apart: all of it on a GPU.
+
+        Less where something else may take the device away: a thread of the CPU.
+        """
+
     def anchor(self, event: EventT) -> HostInstant | None:
         """Record `event` so that it fires at once, and say when; `None` where the device cannot do so now.
 

@@ -201,7 +201,8 @@ class ExecutionTracker(Generic[EventT]):
     def _times(self, pair: EventPair[EventT]) -> Times:
         """The contract's times, and the device's new frontier."""
         elapsed_ns = self._source.elapsed_ns
-        gpu_time_ns = max(elapsed_ns(pair.start, pair.end), 0)
+        lasted_ns = max(elapsed_ns(pair.start, pair.end), 0)
+        gpu_time_ns = self._source.run_ns(pair.start, pair.end, lasted_ns)
         offset_ns = self._start_offset_ns(pair)
         frontier, is_next = self._frontier, pair.sequence == self._frontier_sequence + 1
         ends_later = True
@@ -212,14 +213,14 @@ class ExecutionTracker(Generic[EventT]):
             idle_gap_ns = max(waited_ns or 0, 0)
         else:
             start_after_ns = elapsed_ns(frontier.end, pair.start)
-            ends_later = start_after_ns + gpu_time_ns >= 0
+            ends_later = start_after_ns + lasted_ns >= 0
             idle_gap_ns = max(start_after_ns, 0)
         self._frontier_sequence = pair.sequence
         if ends_later:
             self._frontier = pair
             if frontier is not None:
                 self._release(frontier)
-        return Times(pair.submitted_ns, pair.observed_ns, gpu_time_ns, idle_gap_ns + gpu_time_ns, offset_ns)
+        return Times(pair.submitted_ns, pair.observed_ns, gpu_time_ns, idle_gap_ns + lasted_ns, offset_ns)
 
     def _start_offset_ns(self, pair: EventPair[EventT]) -> int | None:
         host_ns = self._host_clock.host_ns(pair.start)

@@ -22,6 +22,8 @@ class QueueEvent:
     def __init__(self) -> None:
         self.fired_ns = 0
         """When it fired last, on the host's monotonic clock."""
+        self.fired_thread_ns = 0
+        """Processor time that the queue's thread had had by then."""
         self.fire: Callable[[], None] = self._fire
         """What the queue runs: bound once, so that recording makes no objects."""
         self._recorded = 0
@@ -57,6 +59,7 @@ class QueueEvent:
 
     def _fire(self) -> None:
         self.fired_ns = time.monotonic_ns()
+        self.fired_thread_ns = time.thread_time_ns()
         self._fired += 1
         waiter = self._waiter
         if waiter is not None and self._fired == self._recorded:

@@ -10,8 +10,9 @@ from engine_hooks.contract.names import GpuTimeSource
 class QueueEventSource:
     """The events of one `DeviceQueue`, by the host's clock.
 
-    As with CUDA's events, the start event of a drained execution fires as soon as the queue's
-    thread has it, so that the time until the work itself arrives is inside the interval.
+    GPU time is what the queue's thread computed. While the operating system runs something
+    else, while another thread holds the interpreter, or while a drained queue's start event
+    has fired and its work is yet to come, the device stands still: that is wall time alone.
     """
 
     gpu_time_source = GpuTimeSource.HOST
@@ -42,6 +43,10 @@ class QueueEventSource:
     def elapsed_ns(self, earlier: QueueEvent, later: QueueEvent) -> int:
         """Exact: both were stamped by one clock."""
         return later.fired_ns - earlier.fired_ns
+
+    def run_ns(self, start: QueueEvent, end: QueueEvent, elapsed_ns: int) -> int:
+        """Processor time of the queue's thread."""
+        return min(max(end.fired_thread_ns - start.fired_thread_ns, 0), elapsed_ns)
 
     def anchor(self, event: QueueEvent) -> HostInstant:
         """The device's clock is the host's."""

@@ -21,7 +21,7 @@ from engine_hooks.recorder.sending import endpoint_url
 from engine_hooks.torch_demo.errors import TorchMissingError
 from engine_hooks.torch_demo.host_delay import HostDelays, host_delay_of
 
-FLUSH_S: Final = 1.8
+FLUSH_S: Final = 5.0
 """How long the end waits for the collector to take what is still in the buffer."""
 SWITCH_INTERVAL_S: Final = 0.0005
 """Of Python's threads. The host must come back from the device quickly; 5 ms, the default, is as long as a round."""
