@@ -1,5 +1,6 @@
 """Every rule of conformance: a run that keeps it, and one that breaks it."""
 
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -25,6 +26,7 @@ from tests.fixtures.conformance_runs import (
     shifted,
 )
 from tests.fixtures.contract_cases import NOT_UTF8, REFUSED, STARTED_AT, SpanCase, request_of
+from tests.fixtures.running import ROOT
 
 _CANDIDATES = "scheduler.candidate_graphs"
 
@@ -223,3 +225,19 @@ def test_memory_is_bounded() -> None:
 
 def test_a_refused_execution_is_no_gap() -> None:
     assert set(broken_rules(one({"graph.kind": "bogus"})(good_run()))) == {"enum-unknown"}
+
+
+def test_the_docs_list_every_rule_as_it_is() -> None:
+    page = (ROOT / "docs" / "conformance.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    anchors = [rule.section.removeprefix("docs/") for rule in RULES]
+    assert rows == [
+        f"| `{rule.id}` | {rule.severity} | {rule.sentence} | {rule.mend} ([contract]({anchor})) |"
+        for rule, anchor in zip(RULES, anchors, strict=True)
+    ]
+
+
+def test_sections_of_the_contract_are_there() -> None:
+    headings = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "contract.md").read_text(), re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert {rule.section.partition("#")[2] for rule in RULES} <= anchors

@@ -51,7 +51,7 @@ def drafted_and_accepted(result: Any, lanes: int) -> tuple[int, int]:
     width = getattr(result, "speculative_num_draft_tokens", None)
     if not width:
         return 0, 0
-    return max(width - result.num_non_draft_tokens_per_req, 0) * lanes, result.num_correct_drafts
+    return max(width - getattr(result, "num_non_draft_tokens_per_req", 1), 0) * lanes, result.num_correct_drafts
 
 
 def tokens_out(batch: Any) -> int:

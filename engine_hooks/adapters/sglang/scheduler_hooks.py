@@ -75,7 +75,7 @@ class SchedulerHooks:
                 feedback=feedback_of(batch, kind, overlaps=overlaps),
                 submitted_ns=self._clock_ns(),
                 queue_depth=depth,
-                after_idle=not depth and (steps.is_first or bool(scheduler._sched_idled)),
+                after_idle=not depth and (steps.is_first or bool(getattr(scheduler, "_sched_idled", False))),
             )
         )
         self._graphs.begin(step)
