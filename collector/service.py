@@ -13,6 +13,7 @@ from clickhouse_connect.driver.client import Client
 from starlette.routing import Route
 
 from collector.access.access import Access
+from collector.backup.making import Source
 from collector.clickhouse import (
     DATABASE,
     StoreError,
@@ -23,25 +24,31 @@ from collector.clickhouse import (
     without_password,
 )
 from collector.clock_offsets import ClockWatch
+from collector.control.key import make_key
+from collector.control.orders import Holdings, Orders
 from collector.derived_rows import DerivedRows
 from collector.health import Health
 from collector.http_server import HttpServer
+from collector.judging import CellJudge
 from collector.metrics import CollectorMetrics
 from collector.migrations import apply_schema
 from collector.opening import StoreOpening
-from collector.own_metrics import ClockMetrics, SpoolMetrics
+from collector.own_metrics import ClockMetrics, SpoolMetrics, StoreMetrics
 from collector.ports import PortTakenError, bind, host_and_port, port_of
+from collector.receivers.control import ControlReceiver
 from collector.receivers.derived_rows import RowsReceiver
 from collector.receivers.guard import GuardedHttp
 from collector.receivers.health import HealthReceiver
 from collector.receivers.limits import DoorLimits
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
+from collector.retention import parsed_retention
 from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
 from collector.sql_endpoint.server import serving_sql
 from collector.state import state_of
+from collector.store_bound import StoreBound
 from collector.store_client import StoreClient
 from collector.writer import Writer, WriterLimits
 
@@ -70,6 +77,10 @@ class CollectorSettings(NamedTuple):
     """Bytes of requests in the spool beyond which requests are turned away; 0 is no bound."""
     disk_free_bytes_min: int = SpoolLimits().free_bytes_min
     """Bytes of the spool's disk that are left free; 0 is the disk to its last byte."""
+    store_bytes_max: int = 0
+    """Bytes of the embedded store beyond which its oldest days of executions are dropped; 0 is no bound."""
+    retention: str = ""
+    """`TABLE=DAYS` pairs: how long tables keep their rows, where the schema's days are not wanted."""
     request_bytes_max: int = DoorLimits().request_bytes
     """Bytes of one request, decompressed."""
     request_spans_max: int = DoorLimits().request_spans
@@ -93,6 +104,8 @@ class Collector:
         self.otlp_http_port = settings.otlp_http_port
         self.clickhouse_port = settings.clickhouse_port
         self._limits = limits
+        self._pinned: dict[str, int] = {}
+        self._bound: StoreBound | None = None
         self._running = ExitStack()
 
     def start(self) -> None:
@@ -105,7 +118,9 @@ class Collector:
                 is waited for.
             SchemaError: the embedded store's schema cannot be brought up to date.
             SpoolError: the spool cannot be opened.
+            RetentionError: the setting names a table or days that cannot be.
         """
+        self._pinned = parsed_retention(self.settings.retention)
         self.settings.access.check_address(self.settings.listen_address)
         with ExitStack() as starting:
             self._start(starting)
@@ -145,9 +160,10 @@ class Collector:
         self.otlp_http_port = port_of(http)
         self.health.watch("writer", writer.trouble)
         self.health.watch("spool", writer.want_of_room)
-        self._serve(starting, self._http_server(writer, self._further_doors(starting, writer.spool), http))
+        self._serve(starting, self._http_server(writer, self._further_doors(starting, writer), http))
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
+        self._start_judge(starting)
 
     def _http_server(self, writer: Writer, further: list[Route], listening: socket.socket) -> HttpServer:
         receiver = HttpReceiver(writer, self.metrics, further, self._door_limits())
@@ -172,23 +188,49 @@ class Collector:
         settings = self.settings
         if settings.clickhouse_url:
             split_url(settings.clickhouse_url)
+            if settings.store_bytes_max:
+                raise StoreError(
+                    "TACHOGRAPH_STORE_BYTES_MAX bounds the embedded store: a server's disks are its operator's"
+                )
         elif settings.clickhouse_cluster:
             raise StoreError("TACHOGRAPH_CLICKHOUSE_CLUSTER names a cluster of a server: set TACHOGRAPH_CLICKHOUSE_URL")
         else:
             # Stays open, so that the engine does while others open and close their clients of it.
             apply_schema(starting.enter_context(self._open()))
+            self._bound = self._start_bound(starting)
         limits = SpoolLimits(settings.spool_bytes_max, settings.disk_free_bytes_min)
         spool = Spool(spool_file(settings.data_dir), limits)
         starting.callback(spool.close)
-        opening = StoreOpening(self._open, settings.clickhouse_cluster)
+        opening = StoreOpening(self._open, settings.clickhouse_cluster, self._pinned)
         starting.callback(opening.close)
-        writer = Writer(spool, opening, self.metrics, self._limits)
+        writer = Writer(spool, opening, self.metrics, self._limits, is_store_full=self._is_store_full)
         writer.start()
         starting.callback(writer.stop)
         return writer
 
-    def _further_doors(self, starting: ExitStack, spool: Spool) -> list[Route]:
-        """What else the HTTP port answers: rows computed from executions, health and metrics."""
+    def _start_bound(self, starting: ExitStack) -> StoreBound:
+        store = StoreClient(self._open)
+        starting.callback(store.close)
+        bound = StoreBound(store, self.settings.store_bytes_max)
+        bound.start()
+        starting.callback(bound.stop)
+        self.metrics.registry.register(StoreMetrics(lambda: bound.state))
+        self.health.watch("store", bound.trouble)
+        return bound
+
+    def _is_store_full(self) -> bool:
+        return self._bound is not None and self._bound.state.is_full
+
+    def _start_judge(self, starting: ExitStack) -> None:
+        store = StoreClient(self._open)
+        starting.callback(store.close)
+        judge = CellJudge(store)
+        judge.start()
+        starting.callback(judge.stop)
+
+    def _further_doors(self, starting: ExitStack, writer: Writer) -> list[Route]:
+        """What else the HTTP port answers: rows computed from executions, orders, health and metrics."""
+        spool = writer.spool
         own, rows = StoreClient(self._open), StoreClient(self._open)
         starting.callback(own.close)
         starting.callback(rows.close)
@@ -197,8 +239,15 @@ class Collector:
         self.metrics.registry.register(ClockMetrics(ClockWatch(own).offsets))
         return [
             *RowsReceiver(DerivedRows(rows), self.metrics).routes,
-            *HealthReceiver(self.health, self.metrics, partial(state_of, spool)).routes,
+            *ControlReceiver(self._orders(rows, writer), make_key(self.settings.data_dir)).routes,
+            *HealthReceiver(self.health, self.metrics, partial(state_of, spool, self._bound)).routes,
         ]
+
+    def _orders(self, store: StoreClient, writer: Writer) -> Orders:
+        """By the client that stores computed rows: none are stored while an order is carried out."""
+        settings = self.settings
+        source = Source(settings.data_dir, writer.spool.file, writer.resting) if not settings.clickhouse_url else None
+        return Orders(Holdings(store.using, settings.clickhouse_cluster, self._pinned, source))
 
     def _take_ports(self) -> socket.socket:
         """Try all ports; the HTTP door's stays open. The other two are opened by libraries, which bind themselves."""

@@ -1,5 +1,5 @@
 -- question: Which graphs were charged more than they cost, in which cell, since when, and did it change decisions?
--- uses: decisions, measured_costs, labels
+-- uses: overcharged_graphs, labels
 -- plan: charged_cells
 -- parameter inflated_above_s: Float64 = 1 | Inflation that turned decisions for at least this long is marked inflated, in s.
 -- parameter limit: UInt64 = 10000 | At most so many rows, the most time turned first.
@@ -29,46 +29,26 @@
 -- table: host_name, cell, graph, inflated, cost_ns, estimate_max_ns, ratio_max, decisions_turned, turned_s, decisions_overcharged, estimate_mean_ns, overcharged_since, measured_in
 -- example: tachograph query estimate_inflation --param cell=bench-r014
 SELECT
-    d.service_instance_id AS service_instance_id,
-    d.cell AS cell,
+    o.service_instance_id AS service_instance_id,
+    o.cell AS cell,
     host_name, engine_name, engine_package, engine_recipe, scheduler_cost_model,
-    d.graph AS graph,
+    graph,
     cost_ns,
     gpu_time_median_ns,
-    if(measured_in = cell, '', measured_in) AS measured_in,
+    measured_in,
     estimate_mean_ns,
     estimate_max_ns,
     estimate_mean_ns / cost_ns AS ratio_mean,
     estimate_max_ns / cost_ns AS ratio_max,
     decisions,
     decisions_overcharged,
-    if(decisions_overcharged > 0, since, NULL) AS overcharged_since,
-    if(decisions_overcharged > 0, until, NULL) AS overcharged_until,
+    if(decisions_overcharged > 0, since_overcharged, NULL) AS overcharged_since,
+    if(decisions_overcharged > 0, until_overcharged, NULL) AS overcharged_until,
     decisions_turned,
     turned_s,
     tokens_lost,
     toBool(turned_s >= {inflated_above_s:Float64}) AS inflated
-FROM
-(
-    SELECT
-        service_instance_id,
-        cell,
-        graph,
-        avg(estimate_ns) AS estimate_mean_ns,
-        max(estimate_ns) AS estimate_max_ns,
-        count() AS decisions,
-        countIf(is_overcharged) AS decisions_overcharged,
-        minIf(started_at, is_overcharged) AS since,
-        maxIf(started_at, is_overcharged) AS until,
-        countIf(turned AND position = best) AS decisions_turned,
-        sumIf(graph_wall_time_ns, turned AND position = best) / 1e9 AS turned_s,
-        sumIf((rates[best] - rates[chosen]) * graph_wall_time_ns, turned AND position = best) AS tokens_lost
-    FROM decisions
-    ARRAY JOIN graphs AS graph, estimates_ns AS estimate_ns, overcharged AS is_overcharged, arrayEnumerate(graphs) AS position
-    GROUP BY service_instance_id, cell, graph
-    HAVING decisions_overcharged > 0 OR decisions_turned > 0
-) AS d
-INNER JOIN measured_costs AS m ON m.service_instance_id = d.service_instance_id AND m.cell = d.cell AND m.graph = d.graph
-INNER JOIN labels AS l ON l.service_instance_id = d.service_instance_id AND l.cell = d.cell
+FROM overcharged_graphs AS o
+INNER JOIN labels AS l ON l.service_instance_id = o.service_instance_id AND l.cell = o.cell
 ORDER BY turned_s DESC, decisions_overcharged DESC, service_instance_id, cell, graph
 LIMIT {limit:UInt64}

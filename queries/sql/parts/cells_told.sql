@@ -42,6 +42,8 @@ FROM
             min(first_started_at) AS cell_started_at,
             max(last_started_at) AS cell_last_started_at,
             max(last_ended_at) AS cell_ended_at,
+            max(w.last_received_at) AS cell_received_at,
+            max(w.window_started_at) AS last_window_started_at,
             sum(executions) AS cell_executions,
             toUInt64(max(sequence_last) - min(sequence_first) + 1 - groupBitmapMerge(sequences)) AS executions_lost,
             sum(plain_wall_time_ns) AS plain_ns,

@@ -1,0 +1,120 @@
+"""Judging cells once, when their executions are there, so that live pages need not: `judge_cells.sql` has how.
+
+Why here and not in each question: docs/decisions/0020-live-queries.md
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from importlib.resources import files
+from typing import Any, Final
+
+import structlog
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import ClickHouseError
+
+from collector.clickhouse import first_line
+from collector.errors import CollectorError
+from collector.store_client import StoreClient
+
+log = structlog.get_logger(__name__)
+
+JUDGE_EVERY_S: Final = 10.0
+"""How often to look for cells to judge: about as long as a verdict may lag behind what is stored."""
+RECENT_S: Final = 900
+"""Cells that executions arrived for within this are looked at, each time. Longer than the 600 s after which a cell is judged
+once more."""
+ALL_EVERY_S: Final = 600.0
+"""How often, and at the start, the cells of `ALL_S` are looked at: what waited in a spool arrived long before it was stored."""
+ALL_S: Final = 2 * 86_400
+STRETCHES_AT_ONCE: Final = 6
+"""Stretches of ten minutes that are judged before looking again, the latest first: an import does not hold up what is live."""
+SHARE_MAX: Final = 0.05
+"""Of the time, at most so much is spent on judging."""
+HISTORY: Final = timedelta(seconds=600)
+"""As far after a cell, what its graphs cost is looked for."""
+_SETTINGS: Final[dict[str, Any]] = {
+    "max_threads": 1,
+    "max_memory_usage": 1024**3,
+    "deduplicate_insert": "enable",
+    "async_insert": 0,
+    "insert_deduplicate": 1,
+}
+
+
+def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRETCHES_AT_ONCE) -> int:
+    """Judge the cells of so many stretches that need it, and return how many stretches those were.
+
+    Args:
+        client: The store's.
+        recent_s: Of the cells that executions arrived for within this, in s.
+        stretches: Stretches of ten minutes at most, the latest first.
+
+    Raises:
+        ClickHouseError: as it comes; cells that are not judged are found again.
+    """
+    found = client.query(_statement("unjudged_cells"), parameters={"recent_s": recent_s, "stretches": stretches})
+    rows: list[tuple[datetime, datetime]] = [(first, last) for first, last in found.result_rows]
+    settings = {name: value for name, value in _SETTINGS.items() if name in client.server_settings}
+    for first, last in rows:
+        bounds = {"from": _text(first - timedelta(microseconds=1)), "to": _text(last + HISTORY)}
+        client.command(_statement("judge_cells"), parameters=bounds, settings=settings)
+    return len(rows)
+
+
+class CellJudge:
+    """A thread that judges what arrives. `start` it once, `stop` it once.
+
+    Args:
+        store: A client for it alone.
+        every_s: How often to look, in s.
+        clock: Monotonic, in s.
+    """
+
+    def __init__(
+        self, store: StoreClient, every_s: float = JUDGE_EVERY_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._every_s = every_s
+        self._clock = clock
+        self._all_at = float("-inf")
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="judging", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, after the statement under way: within seconds."""
+        self._stopping.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        wait_s = self._every_s
+        while not self._stopping.wait(wait_s):
+            began = self._clock()
+            try:
+                with self._store.using() as client:
+                    self.look(client)
+            except (CollectorError, ClickHouseError) as error:
+                log.warning("cells not judged", error=first_line(error))
+            wait_s = max(self._every_s, (self._clock() - began) / SHARE_MAX)
+
+    def look(self, client: Client) -> int:
+        """Judge what needs it now, and return how many stretches were judged."""
+        looks_at_all = self._clock() - self._all_at > ALL_EVERY_S
+        judged = judge_cells(client, ALL_S if looks_at_all else RECENT_S)
+        # More may be waiting than one look takes: only then is everything looked at again, next time.
+        if looks_at_all and judged < STRETCHES_AT_ONCE:
+            self._all_at = self._clock()
+        return judged
+
+
+def _statement(name: str) -> str:
+    return files("collector").joinpath(f"{name}.sql").read_text("utf-8")
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")
