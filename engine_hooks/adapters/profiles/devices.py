@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine_hooks.adapters.profiles.busy import BusyTime, Times
-from engine_hooks.adapters.profiles.columns import Profile
+from engine_hooks.adapters.profiles.columns import DeviceOperations, Profile
 
 
 class Run(NamedTuple):
@@ -29,27 +29,29 @@ class Device:
         """`graphs`: correlation ids of graph launches, of any place."""
         columns = profile.operations
         rows = np.flatnonzero(np.frombuffer(columns.place, dtype=np.int64) == place)
-        started_at, ended_at = _at(columns.started_at, rows), _at(columns.ended_at, rows)
-        self.busy = BusyTime(started_at, ended_at)
-        self._streams = _streams(started_at, ended_at, _at(columns.stream, rows))
         # By launch, and within one in the order of time: what it started first stands first.
-        order = np.lexsort((ended_at, started_at, _at(columns.correlation, rows)))
-        self._group(profile, rows[order], started_at[order], ended_at[order])
+        keys = (columns.ended_at, columns.started_at, columns.correlation)
+        rows = rows[np.lexsort(tuple(_at(column, rows) for column in keys))]
+        started_at, ended_at = _at(columns.started_at, rows), _at(columns.ended_at, rows)
+        self._group(columns, rows, started_at, ended_at)
+        self._streams = _streams(started_at, ended_at, _at(columns.stream, rows))
+        del rows
+        self.busy = BusyTime(started_at, ended_at)
         is_graph = np.isin(self._correlations, np.fromiter(graphs, np.int64))
         self._graphs = Ends(self._start[is_graph], self._end[is_graph])
         self._take_submissions(profile)
 
-    def _group(self, profile: Profile, rows: Times, started_at: Times, ended_at: Times) -> None:
+    def _group(self, columns: DeviceOperations, rows: Times, started_at: Times, ended_at: Times) -> None:
         """Makes one group of each launch's operations. `rows` are the operations' places in the columns."""
-        correlation = _at(profile.operations.correlation, rows)
+        correlation = _at(columns.correlation, rows)
         first_of_group = np.ones(len(rows), np.bool_)
         first_of_group[1:] = correlation[1:] != correlation[:-1]
         self._first = np.flatnonzero(first_of_group)
         self._correlations = correlation[self._first]
-        self._shapes = _at(profile.operations.shape, rows)
+        self._shapes = _at(columns.shape, rows)
         self._start = started_at[self._first]
         self._end = np.maximum.reduceat(ended_at, self._first)
-        self._stream = _at(profile.operations.stream, rows[self._first])
+        self._stream = _at(columns.stream, rows[self._first])
 
     def _take_submissions(self, profile: Profile) -> None:
         submitted_at, self._recorded = _submission_times(profile, self._correlations)
