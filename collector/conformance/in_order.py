@@ -38,11 +38,12 @@ class InOrder:
         heappush(self._waiting, submission.sequence)
         self._submissions[submission.sequence] = submission
 
-    def ready(self, *, all_of_them: bool = False) -> Iterator[tuple[Submission, Breach | None]]:
-        """What may be looked at now, each with the gap before it, if there is one."""
+    def ready(self, *, all_of_them: bool = False) -> Iterator[tuple[Submission, int, Breach | None]]:
+        """What may be looked at now, each with how many are missing before it, and that as a breach."""
         while self._waiting and (all_of_them or self._waiting[0] == self._next or len(self._waiting) > self.WINDOW):
             sequence = heappop(self._waiting)
-            yield self._submissions.pop(sequence), self._gap_before(sequence)
+            missing = 0 if self._next is None else sequence - self._next
+            yield self._submissions.pop(sequence), missing, self._gap_before(sequence)
             self._next = sequence + 1
 
     def _gap_before(self, sequence: int) -> Breach | None:

@@ -106,9 +106,9 @@ class Instances:
         return self._instances[instance_id]
 
     def _look_at(self, instance: _Instance, *, all_of_them: bool = False) -> None:
-        for submission, gap in instance.in_order.ready(all_of_them=all_of_them):
+        for submission, missing, gap in instance.in_order.ready(all_of_them=all_of_them):
             if gap is not None:
-                self._findings.add(gap, submission.span)
+                self._findings.add(gap, submission.span, missing)
             if gap is not None or submission.execution is None:
                 instance.history.forget()
             if submission.execution is not None:

@@ -21,6 +21,11 @@ _SPAN_NAMES: Final = frozenset(attribute.name for attribute in SPAN_ATTRIBUTES)
 _RESOURCE_NAMES: Final = frozenset(attribute.name for attribute in RESOURCE_ATTRIBUTES)
 _OWN_PREFIXES: Final = frozenset(name.partition(".")[0] for name in _SPAN_NAMES)
 _CLOSE: Final = 0.85
+_CANDIDATES: Final = (
+    names.SCHEDULER_CANDIDATE_GRAPHS,
+    names.SCHEDULER_CANDIDATE_ESTIMATES_NS,
+    names.SCHEDULER_CANDIDATE_EXPECTED_TOKENS,
+)
 
 
 def breaches_of_resource(resource: ReceivedAttributes) -> Iterator[Breach]:
@@ -32,7 +37,7 @@ def breaches_of_resource(resource: ReceivedAttributes) -> Iterator[Breach]:
         if name in _SPAN_NAMES:
             yield Breach(rules.ATTRIBUTE_MISPLACED, name, "in the resource")
         elif name not in _RESOURCE_NAMES and (meant := _meant(name, _RESOURCE_NAMES)):
-            yield Breach(rules.ATTRIBUTE_UNKNOWN, name, f"did you mean {meant}?")
+            yield Breach(rules.ATTRIBUTE_UNKNOWN, shown(name), f"did you mean {meant}?")
 
 
 def breaches_of_span(span: ReceivedSpan, *, refused: bool) -> Iterator[Breach]:
@@ -43,6 +48,9 @@ def breaches_of_span(span: ReceivedSpan, *, refused: bool) -> Iterator[Breach]:
         yield Breach(rules.SPAN_KIND, "", f"kind {span.kind}")
     for name in span.repeated:
         yield Breach(rules.ATTRIBUTE_REPEATED, shown(name), "set again")
+    for name in span.unread:
+        if name in _SPAN_NAMES:
+            yield Breach(rules.ATTRIBUTE_TYPE, name, "a map or bytes, which are not read")
     yield from _attributes(fields.attributes)
     for reason in span_refusals(fields) if refused else ():
         yield _refusal(reason, fields)
@@ -102,10 +110,13 @@ def _values_of(rule: Rule, span: GraphSpan) -> str:
     if rule is rules.SPAN_ID:
         return f": {span.trace_id.hex() or 'none'}, {span.span_id.hex() or 'none'}"
     if rule is rules.CANDIDATES_LENGTH:
-        arrays = (names.SCHEDULER_CANDIDATE_GRAPHS, names.SCHEDULER_CANDIDATE_ESTIMATES_NS)
-        arrays += (names.SCHEDULER_CANDIDATE_EXPECTED_TOKENS,)  # type: ignore[assignment]
-        return f": {', '.join(str(len(span.attributes.get(name) or ())) for name in arrays)}"
+        lengths = (len(span.attributes.get(name, ())) for name in _CANDIDATES if _is_array(span, name))
+        return f": {', '.join(map(str, lengths))}"
     return ""
+
+
+def _is_array(span: GraphSpan, name: str) -> bool:
+    return isinstance(span.attributes.get(name, ()), list | tuple)
 
 
 _OF_SPANS: Final = {

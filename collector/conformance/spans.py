@@ -1,10 +1,14 @@
-"""The spans of a request as plain Python values."""
+"""The spans of a request as the collector reads them, and what of them it does not read."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from collector.decoding.attributes import attributes_of, text_of
 from collector.decoding.wire import parsed
 from engine_hooks.contract.span import GraphSpan
+
+_UNREAD: Final = ("kvlist_value", "bytes_value")
 
 
 class ReceivedSpan(NamedTuple):
@@ -14,7 +18,9 @@ class ReceivedSpan(NamedTuple):
     kind: int
     """As OTLP numbers it; 1 is INTERNAL."""
     repeated: tuple[str, ...]
-    """Attributes that were set more than once; the first is read."""
+    """Attributes that were set more than once; the first that says something is read."""
+    unread: tuple[str, ...]
+    """Attributes of the span whose value is a map or bytes: they are taken as not recorded."""
 
 
 def spans_in(request: bytes) -> Iterator[ReceivedSpan]:
@@ -24,16 +30,17 @@ def spans_in(request: bytes) -> Iterator[ReceivedSpan]:
         MalformedRequestError: these bytes are none.
     """
     for resource_spans in parsed(request).resource_spans:
-        resource, _ = _attributes(resource_spans.resource.attributes)
+        resource = attributes_of(resource_spans.resource.attributes)
         for scope_spans in resource_spans.scope_spans:
             for span in scope_spans.spans:
-                attributes, repeated = _attributes(span.attributes)
-                yield ReceivedSpan(_fields(span, attributes, resource), span.kind, repeated)
+                items = span.attributes
+                fields = _fields(span, attributes_of(items), resource)
+                yield ReceivedSpan(fields, span.kind, _repeated(items), _unread(items))
 
 
 def _fields(span: Any, attributes: dict[str, Any], resource: dict[str, Any]) -> GraphSpan:
     return GraphSpan(
-        name=_text(span.name),
+        name=text_of(span.name),
         trace_id=span.trace_id,
         span_id=span.span_id,
         start_ns=span.start_time_unix_nano,
@@ -43,32 +50,12 @@ def _fields(span: Any, attributes: dict[str, Any], resource: dict[str, Any]) -> 
     )
 
 
-def _attributes(received: Iterable[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """By name, and which names came again."""
-    read: dict[str, Any] = {}
-    repeated = []
-    for attribute in received:
-        name = _text(attribute.key)
-        if name in read:
-            repeated.append(name)
-        else:
-            read[name] = _value(attribute.value)
-    return read, tuple(repeated)
+def _repeated(items: Any) -> tuple[str, ...]:
+    keys = [item.key for item in items]
+    if len(set(keys)) == len(keys):
+        return ()
+    return tuple(text_of(key) for key, count in Counter(keys).items() if count > 1)
 
 
-def _value(any_value: Any) -> Any:
-    kind = any_value.WhichOneof("value")
-    if kind is None:
-        return None
-    value = getattr(any_value, kind)
-    if kind == "string_value":
-        return _text(value)
-    if kind == "array_value":
-        return [_value(item) for item in value.values]
-    if kind == "kvlist_value":
-        return {_text(item.key): _value(item.value) for item in value.values}
-    return value
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8", "surrogateescape")
+def _unread(items: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(text_of(item.key) for item in items if item.value.WhichOneof("value") in _UNREAD)

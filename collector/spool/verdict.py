@@ -9,10 +9,11 @@ from collections import Counter
 from typing import Any
 
 from collector.acceptance import Outcome
+from collector.decoding.attributes import attributes_of, text_of
 from collector.decoding.wire import request_class
 from collector.spool.glance import PLAIN_EXECUTION, SpanGlance, glance
 from engine_hooks.contract import names
-from engine_hooks.contract.span import GraphSpan, ReceivedAttributes, is_graph_execution, not_recorded
+from engine_hooks.contract.span import GraphSpan, ReceivedAttributes, is_graph_execution
 from engine_hooks.contract.validation import span_refusal
 
 
@@ -22,10 +23,10 @@ def verdict_of(request: bytes) -> Outcome:
     refused: Counter[str] = Counter()
     other = stored = odd = 0
     for resource_spans in message.resource_spans:
-        resource = _attributes(resource_spans.resource.attributes)
+        resource = attributes_of(resource_spans.resource.attributes)
         resource_is_fine = not span_refusal(PLAIN_EXECUTION._replace(resource=resource))
         for span in (span for scope in resource_spans.scope_spans for span in scope.spans):
-            if not is_graph_execution(_text(span.name)):
+            if not is_graph_execution(text_of(span.name)):
                 other += 1
                 continue
             seen = (glance(span) if resource_is_fine else SpanGlance.UNCLEAR) or _looked_into(span, resource)
@@ -40,8 +41,8 @@ def verdict_of(request: bytes) -> Outcome:
 def _looked_into(span: Any, resource: ReceivedAttributes) -> SpanGlance | str:
     """By the contract's rules: the reason for which a span is refused, or how it is stored."""
     times = (span.start_time_unix_nano, span.end_time_unix_nano)
-    attributes = _attributes(span.attributes)
-    read = GraphSpan(_text(span.name), span.trace_id, span.span_id, *times, attributes, resource)
+    attributes = attributes_of(span.attributes)
+    read = GraphSpan(text_of(span.name), span.trace_id, span.span_id, *times, attributes, resource)
     if reason := span_refusal(read):
         return reason
     return SpanGlance.CLOCK_TROUBLE if _clock_trouble(attributes) else SpanGlance.FINE
@@ -52,27 +53,3 @@ def _clock_trouble(attributes: ReceivedAttributes) -> bool:
     offset = attributes.get(names.GRAPH_GPU_START_OFFSET_NS)
     longer = attributes[names.GRAPH_GPU_TIME_NS] > attributes[names.GRAPH_WALL_TIME_NS]
     return bool(longer or (offset is not None and offset < 0))
-
-
-def _attributes(items: Any) -> dict[str, Any]:
-    """By name; of an attribute given twice the first that says something counts."""
-    read: dict[str, Any] = {}
-    for item in items:
-        key, value = _text(item.key), _value(item.value)
-        if not not_recorded(value):
-            read.setdefault(key, value)
-    return read
-
-
-def _value(value: Any) -> Any:
-    kind = value.WhichOneof("value")
-    if kind == "string_value":
-        return _text(value.string_value)
-    if kind == "array_value":
-        return [_value(item) for item in value.array_value.values]
-    # A map or bytes: of no type that the contract has; ClickHouse does not read them either.
-    return getattr(value, kind) if kind in ("bool_value", "int_value", "double_value") else None
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode(errors="surrogateescape")
