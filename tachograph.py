@@ -18,22 +18,25 @@ from typing import Annotated, Any
 
 try:
     import typer
-    from platformdirs import user_data_path
     from pydantic import AliasChoices, Field, SecretStr, ValidationError
-    from pydantic_settings import BaseSettings, SettingsConfigDict
+    from pydantic_settings import SettingsConfigDict
     from rich.console import Console
 
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
     from collector.access.settings import access_of
+    from collector.commands.backup import backup, restore
     from collector.commands.collect import collect
     from collector.commands.conformance import conformance
     from collector.commands.doctor import doctor
+    from collector.commands.retention import change as change_retention
+    from collector.commands.retention import show as show_retention
     from collector.commands.schema import schema
     from collector.commands.spool import discard, export, list_spool, retry
     from collector.errors import CollectorError
     from collector.log_format import LogFormat
     from collector.ports import bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
+    from collector.store_settings import StoreSettings
     from collector.supervision import Part, PartFailedError, Supervisor, alone_in
     from dashboards.access import check_access
     from dashboards.commands import dashboard
@@ -72,14 +75,13 @@ except KeyboardInterrupt:  # The libraries take a second; Ctrl-C then is no faul
 ENVIRONMENT_PREFIX = "TACHOGRAPH_"
 
 
-class Settings(BaseSettings):
+class Settings(StoreSettings):
     """Settings of every command: flags, then `TACHOGRAPH_*` in the environment, then `.env`, then the defaults."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENVIRONMENT_PREFIX, env_file=".env", env_ignore_empty=True, extra="ignore"
     )
 
-    data_dir: Path = Field(user_data_path("tachograph"), description="Where the embedded store and the logs lie.")
     listen_address: str = Field("127.0.0.1", description="Address that the collector listens on.")
     reachable_as: str = Field(
         "", description="Name that clients reach it by, as its certificate says; empty is the address it listens on."
@@ -120,24 +122,6 @@ class Settings(BaseSettings):
     request_spans_max: int = Field(100_000, ge=1, description="Spans of one OTLP request.")
     requests_at_once_max: int = Field(
         32, ge=1, description="OTLP requests in memory at a time, for gRPC and HTTP each; further ones wait."
-    )
-    clickhouse_url: str = Field(
-        "",
-        repr=False,
-        description="A ClickHouse server, http://user:password@host:8123/database; empty is the embedded one.",
-    )
-    clickhouse_cluster: str = Field(
-        "", description="The server's cluster that holds the schema, as its remote_servers names it; empty is one host."
-    )
-    spool_bytes_max: int = Field(
-        10 * 1024**3,
-        ge=0,
-        description="Bytes of requests that may wait for ClickHouse; beyond, senders are told to come back. 0: no bound.",
-    )
-    disk_free_bytes_min: int = Field(
-        1024**3,
-        ge=0,
-        description="Bytes of the data directory's disk that accepted requests leave free. 0: none.",
     )
     log_format: LogFormat = Field(
         "auto", description="The collector's log: console, json, or auto: console on a terminal and json elsewhere."
@@ -407,7 +391,8 @@ def application() -> typer.Typer:
     app.command()(takes_settings(up, reads=False))
     app.command()(takes_settings(collect, reads=False))
     app.command()(takes_settings(doctor))
-    app.command()(takes_settings(schema, reads=False))
+    for command in (schema, backup, restore):
+        app.command()(takes_settings(command, reads=False))
     app.command()(conformance)
     app.command()(takes_settings(dashboard))
     app.command()(takes_settings(query))
@@ -421,6 +406,7 @@ def application() -> typer.Typer:
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)
     app.add_typer(spools())
+    app.add_typer(retention())
     app.add_typer(simulations())
     app.add_typer(demos())
     app.add_typer(alerting())
@@ -458,6 +444,14 @@ def spools() -> typer.Typer:
     for command in (retry, export, discard):
         spool.command()(takes_settings(command, reads=False))
     return spool
+
+
+def retention() -> typer.Typer:
+    """`tachograph retention`: how long each table keeps its rows."""
+    kept = typer.Typer(name="retention", invoke_without_command=True)
+    kept.callback()(takes_settings(show_retention, reads=False))
+    kept.command("set")(takes_settings(change_retention, reads=False))
+    return kept
 
 
 def simulations() -> typer.Typer:

@@ -16,10 +16,15 @@ DATABASE = "tachograph"
 """Where the schema lives unless a URL names another database."""
 
 
+BACKUP_DISK = "backups"
+"""The one disk that the engine may write backups to: a directory of links, each there for one backup."""
+
 # Every right but those to reach out of the engine: no FILE, URL, REMOTE, S3 or other SOURCES, no CLUSTER. So neither
 # a reader nor a mistake of ours makes the store open a file or a connection.
 _CONFIG = """<clickhouse>
     <users_config>{config}</users_config>
+    <storage_configuration><disks><{disk}><type>local</type><path>{links}/</path></{disk}></disks></storage_configuration>
+    <backups><allowed_disk>{disk}</allowed_disk></backups>
     <profiles><default/></profiles>
     <quotas><default/></quotas>
     <users>
@@ -30,6 +35,7 @@ _CONFIG = """<clickhouse>
             <quota>default</quota>
             <grants>
                 <query>GRANT CHECK, SHOW, SELECT, INSERT, ALTER, CREATE, DROP, UNDROP TABLE, TRUNCATE, OPTIMIZE, BACKUP, KILL QUERY, SYSTEM, dictGet ON *.*</query>
+                <query>GRANT READ, WRITE ON DISK</query>
             </grants>
         </default>
     </users>
@@ -38,6 +44,7 @@ _CONFIG = """<clickhouse>
 # The driver tells a connection that failed by all the calls it went through, and at last why.
 _CAUSE = re.compile(r"\(Caused by \w+\((.+?)\)\)(?: executing HTTP request|$)")
 _PLACE = re.compile(r"^HTTPS?Connection(?:Pool)?\(host=.*?\): ")
+_LINKS = "backup-links"
 _IN_CONNECTION_STRING = re.compile(r"[?&%#+]")
 
 
@@ -86,12 +93,18 @@ def engine_path(data_dir: Path) -> Path:
     return data_dir.resolve() / "clickhouse"
 
 
+def backup_links(data_dir: Path) -> Path:
+    """Where below the data directory the links are that backups go through."""
+    return engine_path(data_dir).with_name(_LINKS)
+
+
 def _configuration(path: Path) -> str:
     """Write the engine's configuration beside its files, and name it."""
     if _IN_CONNECTION_STRING.search(str(path)):
         raise StoreError(f"{path} has one of ? & % # + in it, which the engine cannot open: name another --data-dir")
     config = path.with_suffix(".xml")
-    text = _CONFIG.format(config=escape(str(config)))
+    links = escape(str(path.with_name(_LINKS)))
+    text = _CONFIG.format(config=escape(str(config)), disk=BACKUP_DISK, links=links)
     if not config.exists() or config.read_text() != text:
         config.write_text(text)
     return str(config)

@@ -65,11 +65,10 @@ def apply_schema(client: Client, changes: list[SchemaFile] | None = None, cluste
     """
     wanted = schema_files() if changes is None else changes
     form = ClusterForm(cluster, str(client.database), [change.statement for change in wanted]) if cluster else None
+    _check_place(client, cluster)
     for statement in _beginnings(form):
         _run(client, "schema_changes", statement)
     missing = _missing(client, wanted)
-    if missing:
-        _check_place(client, cluster)
     for change in missing:
         for statement in form.of(change.statement) if form else [change.statement]:
             _run(client, change.name, statement)

@@ -1,21 +1,29 @@
 """Opening the store for the writer, and opening it anew after a fault."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import structlog
 from clickhouse_connect.driver.client import Client
 
 from collector.migrations import apply_schema
 from collector.request_store import RequestStore
+from collector.retention import StoreRetention
+
+log = structlog.get_logger(__name__)
 
 
 class StoreOpening:
     """Called by one thread, each time it wants a store; the one before is closed.
 
-    The schema is brought up to date each time: the server may be another one than before, without any.
+    The schema is brought up to date each time: the server may be another one than before, without any. So is what
+    TACHOGRAPH_RETENTION pins, in days by table.
     """
 
-    def __init__(self, open_client: Callable[[], Client], cluster: str = "") -> None:
+    def __init__(
+        self, open_client: Callable[[], Client], cluster: str = "", pinned: Mapping[str, int] | None = None
+    ) -> None:
         self._open_client = open_client
+        self._pinned = pinned or {}
         self._cluster = cluster
         self._client: Client | None = None
 
@@ -29,6 +37,8 @@ class StoreOpening:
         self.close()
         self._client = client = self._open_client()
         apply_schema(client, cluster=self._cluster)
+        if changed := StoreRetention(client, self._cluster, self._pinned).pin():
+            log.info("retention changed", **{table: f"{self._pinned[table]} days" for table in changed})
         return RequestStore(client)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from collector.clock_offsets import ClockOffset
 from collector.spool.spool import Spool
+from collector.store_bound import BoundState
 
 _LEDGER: Final = {
     "received": "Spans accepted, by door: on disk before they were acknowledged.",
@@ -60,6 +61,25 @@ class SpoolMetrics(Collector):
             ("disk_free_limit_bytes", "Free bytes below which requests are turned away.", limits.free_bytes_min),
         ):
             yield GaugeMetricFamily(f"tachograph_{name}", meaning, value=value)
+
+
+class StoreMetrics(Collector):
+    """The embedded store's size and its bound."""
+
+    def __init__(self, state: Callable[[], BoundState]) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each figure."""
+        state = self._state()
+        for name, meaning, value in (
+            ("store_bytes", "Bytes of the embedded store's parts.", state.bytes),
+            ("store_limit_bytes", "Bytes at which its oldest executions are dropped; 0 is no bound.", state.bytes_max),
+        ):
+            yield GaugeMetricFamily(f"tachograph_{name}", meaning, value=value)
+        yield CounterMetricFamily(
+            "tachograph_store_dropped_rows", "Executions dropped because the store was full.", value=state.dropped_rows
+        )
 
 
 class ClockMetrics(Collector):

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
 import structlog
@@ -32,6 +33,7 @@ _WHY_FULL: Final = {
     "spool_bytes": "the spool holds as many bytes as it may (TACHOGRAPH_SPOOL_BYTES_MAX)",
     "disk_free": "the disk of the spool has less free than is to be kept (TACHOGRAPH_DISK_FREE_BYTES_MIN)",
     "disk_full": "the disk of the spool is full",
+    "store_bytes": "the store takes as many bytes as it may (TACHOGRAPH_STORE_BYTES_MAX)",
 }
 
 
@@ -55,8 +57,11 @@ class Writer:
         metrics: CollectorMetrics,
         limits: WriterLimits | None = None,
         now_ns: Callable[[], int] = time.time_ns,
+        *,
+        is_store_full: Callable[[], bool] = lambda: False,
     ) -> None:
         self.spool = spool
+        self._is_store_full = is_store_full
         self._metrics = metrics
         self._limits = limits or WriterLimits()
         self._now_ns = now_ns
@@ -77,8 +82,12 @@ class Writer:
 
     def want_of_room(self) -> str:
         """Why a request of 64 KiB would be turned away; empty where there is room for it."""
-        reason = self.spool.no_room_for(64 * 1024)
+        reason = self._no_room_for(64 * 1024)
         return _WHY_FULL[reason] if reason else ""
+
+    def resting(self) -> AbstractContextManager[None]:
+        """See `Drain.resting`."""
+        return self._drain.resting()
 
     def start(self) -> None:
         """Begin to keep what comes in, and to store what waits from before."""
@@ -113,13 +122,16 @@ class Writer:
                 raise StoreUnavailableError("the collector is stopping")
             if self._held_bytes and self._held_bytes + size > self._limits.queue_bytes:
                 raise self._full("memory")
-            if reason := self.spool.no_room_for(size):
+            if reason := self._no_room_for(size):
                 raise self._full(reason)
             self._held_bytes += size
             waiting = Waiting(received, lambda: self._release(size))
             self._queue.append(waiting)
             self._changed.notify_all()
         return waiting.answer
+
+    def _no_room_for(self, size: int) -> str:
+        return "store_bytes" if self._is_store_full() else self.spool.no_room_for(size)
 
     def _release(self, size: int) -> None:
         with self._changed:

@@ -20,6 +20,8 @@ class CollectSettings(AccessSettings, Protocol):
     clickhouse_port: int
     spool_bytes_max: int
     disk_free_bytes_min: int
+    store_bytes_max: int
+    retention: str
     request_bytes_max: int
     request_spans_max: int
     requests_at_once_max: int

@@ -6,6 +6,7 @@ from typing import Any, Final
 from collector.doctor.check import Check, fault, ok, warning
 from collector.doctor.doors import Doors
 from collector.spool.records import Ledger
+from collector.store_bound import WARNED_FRACTION, BoundState
 
 WAITING_TOO_LONG_S: Final = 60
 """Whatever waits longer than this is not merely on its way."""
@@ -116,6 +117,25 @@ def check_disk(state: Mapping[str, Any]) -> Check:
     if free < 2 * least:
         return warning("disk", finding, "free some, before senders are turned away")
     return ok("disk", finding)
+
+
+def check_store_bound(state: Mapping[str, Any]) -> Check:
+    """Whether the embedded store is within its bound."""
+    name, told = "store's size", state.get("store")
+    if not told:
+        return ok(name, "a server's disks are its operator's")
+    store = BoundState(**told)
+    bound = f" of {store.bytes_max / 1e9:,.1f}" if store.bytes_max else ", without a bound"
+    finding = f"{store.bytes / 1e9:,.1f} GB{bound}"
+    if store.is_full:
+        advice = "raise TACHOGRAPH_STORE_BYTES_MAX: senders are turned away, and no older day is left to drop"
+        return fault(name, finding, advice)
+    if store.dropped_rows:
+        finding += f"; {store.dropped_rows:,} executions of {store.dropped_days} days were dropped for it"
+        return warning(name, finding, "raise TACHOGRAPH_STORE_BYTES_MAX, or keep executions for fewer days")
+    if store.fraction > WARNED_FRACTION:
+        return warning(name, finding, "raise TACHOGRAPH_STORE_BYTES_MAX, before the oldest executions are dropped")
+    return ok(name, finding)
 
 
 def check_clock(name: str, theirs_ms: float, ours_ms: float) -> Check:

@@ -43,6 +43,7 @@ def examine(
     yield door_checks.check_set_aside(state)
     yield door_checks.check_waiting(state)
     yield door_checks.check_disk(state)
+    yield door_checks.check_store_bound(state)
     yield door_checks.check_clock("clock of the collector", state["now_unix_ms"], now_ms())
     try:
         yield from _examine_store(doors, clickhouse_url, now_ms, schema_files() if files is None else files)

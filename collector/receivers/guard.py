@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.access import Access, Count, Refusal
+from collector.control.giving import CONTROL_PATH
 from collector.receivers.encoding import encoded
 
 _OPEN: Final = frozenset({"/healthz", "/readyz"})
@@ -66,6 +67,8 @@ class GuardedHttp:
     def _refusal(self, scope: Scope) -> Refusal | None:
         path, headers = scope["path"], Request(scope).headers
         if path in _OPEN:
+            return None
+        if path.startswith(f"{CONTROL_PATH}/"):  # It looks at its key itself; a browser bears none.
             return None
         if path in _READERS:
             return self._access.refusal_of_reader(headers)

@@ -8,7 +8,8 @@ tried until it is in.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
@@ -16,7 +17,7 @@ import structlog
 import tenacity
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.acceptance import Outcome, ReceivedRequest
+from collector.acceptance import Outcome, ReceivedRequest, StoreUnavailableError
 from collector.clickhouse import first_line
 from collector.errors import CollectorError
 from collector.metrics import CollectorMetrics
@@ -31,6 +32,7 @@ log = structlog.get_logger(__name__)
 
 _WORTH_WAITING_BATCHES: Final = 8
 """With more than so many full batches before it, a request is not stored soon."""
+_REST_WITHIN_S: Final = 30.0
 _LOOK_EVERY_S: Final = 1.0
 """How often the spool is asked whether `tachograph spool retry` wants something back."""
 
@@ -85,6 +87,8 @@ class Drain:
         self._metrics = metrics
         self._limits = limits
         self._answers = answers
+        self._moving = threading.Lock()
+        self._is_resting = False
         self._wake = threading.Condition()
         self._stopping = threading.Event()
         self._stop_at = float("inf")
@@ -113,10 +117,27 @@ class Drain:
         """Why nothing is stored at present; empty when all is well."""
         return self._trouble
 
+    @contextmanager
+    def resting(self, within_s: float = _REST_WITHIN_S) -> Iterator[None]:
+        """Nothing moves from the spool into the store within; what comes in waits, and is answered at once.
+
+        Raises:
+            StoreUnavailableError: an insert has been under way for so long.
+        """
+        if not self._moving.acquire(timeout=within_s):
+            raise StoreUnavailableError(f"an insert has been under way for {within_s:.0f} s: see /readyz")
+        self._is_resting = True
+        self._answers.hurry()
+        try:
+            yield
+        finally:
+            self._is_resting = False
+            self._moving.release()
+
     def patience_s(self) -> float:
-        """How long a sender should wait for an outcome: not at all while there is trouble, or much before it."""
+        """How long a sender should wait for an outcome: not at all while there is trouble or rest, or much before it."""
         behind = self._spool.state().pending_bytes > _WORTH_WAITING_BATCHES * self._limits.batch_bytes
-        return 0.0 if self._trouble or behind else self._limits.answer_within_s
+        return 0.0 if self._trouble or self._is_resting or behind else self._limits.answer_within_s
 
     # ---- the thread
 
@@ -129,11 +150,13 @@ class Drain:
                 self._stopping.wait(_LOOK_EVERY_S)
 
     def _step(self) -> None:
-        self._spool.take_back()
-        batch = self._spool.next_batch(self._limits.batch_bytes)
+        with self._moving:
+            self._spool.take_back()
+            batch = self._spool.next_batch(self._limits.batch_bytes)
+            is_in = batch is not None and self._move(batch)
         if batch is None:
             self._rest()
-        elif self._move(batch):
+        elif is_in:
             self._gather(len(batch.requests))
 
     def _ended(self) -> bool:

@@ -106,7 +106,10 @@ def test_strings_and_comments_are_no_sql() -> None:
 def test_arguments_of_an_engine_stay() -> None:
     kept = "CREATE TABLE t (x Int64, v Int64) ENGINE = ReplacingMergeTree(v) ORDER BY (x, v)"
     local, distributed = ClusterForm("c", "d", [kept]).of(kept)
-    assert "ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', v)" in local
+    assert (
+        "ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', v)"
+        in local
+    )
     assert "sipHash64(x)" in distributed
 
 

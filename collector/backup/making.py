@@ -1,0 +1,119 @@
+"""Making a backup of the embedded store and its spool, both as of one moment."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import ClickHouseError
+
+from collector.backup.manifest import SPOOL, STORE, BackupError, Manifest
+from collector.clickhouse import BACKUP_DISK, backup_links, first_line
+
+_UNFINISHED: Final = ".unfinished"
+
+
+class Source(NamedTuple):
+    """What a backup is made of."""
+
+    data_dir: Path
+    spool: Path
+    resting: Callable[[], AbstractContextManager[object]]
+    """Nothing moves from the spool into the store within."""
+
+
+class Made(NamedTuple):
+    """A backup that was made."""
+
+    directory: str
+    bytes: int
+    """On disk."""
+    rows: dict[str, int]
+    """By table."""
+    waiting_requests: int
+    """Requests in the spool, which are stored once they are put back."""
+
+
+def make_backup(client: Client, source: Source, to: Path) -> Made:
+    """Back up the client's database and the spool. What comes in meanwhile waits in the spool, and is not part of it.
+
+    Until it is complete it is called `….unfinished`; a later one takes the place of such a remainder.
+
+    Raises:
+        BackupError: the directory is there already, cannot be written, or the engine refuses.
+    """
+    if not to.is_absolute():
+        raise BackupError(f"{to} is no absolute path")
+    if to.exists():
+        raise BackupError(f"{to} is there already: name a directory that is not")
+    unfinished = to.with_name(to.name + _UNFINISHED)
+    try:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True, mode=0o700)
+        with source.resting(), _merges_resting(client):
+            manifest = _copy(client, source, unfinished)
+        manifest.write(unfinished)
+        _sync(unfinished)
+        unfinished.rename(to)
+    except OSError as error:
+        raise BackupError(f"{unfinished} cannot be written ({error.strerror or error})") from error
+    except (ClickHouseError, sqlite3.Error) as error:
+        raise BackupError(f"no backup was made: {first_line(error)}") from error
+    size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
+    return Made(str(to), size, {name: table.rows for name, table in manifest.tables.items()}, manifest.waiting_requests)
+
+
+def _copy(client: Client, source: Source, directory: Path) -> Manifest:
+    waiting = _copy_spool(source.spool, directory / SPOOL)
+    manifest = Manifest.of(client, waiting)
+    with linked(source.data_dir, directory) as link:
+        client.command(f"BACKUP DATABASE {client.database} TO Disk('{BACKUP_DISK}', '{link}/{STORE}')")
+    return manifest
+
+
+def _copy_spool(spool: Path, to: Path) -> int:
+    """A copy as of one moment, though others write; the requests that wait in it."""
+    if not spool.exists():
+        return 0
+    with closing(sqlite3.connect(f"{spool.resolve().as_uri()}?mode=ro", uri=True)) as read, closing(sqlite3.connect(to)) as written:  # fmt: skip
+        read.backup(written)
+        (waiting,) = written.execute("SELECT count(*) FROM requests").fetchone()
+    return int(waiting)
+
+
+@contextmanager
+def linked(data_dir: Path, directory: Path) -> Iterator[str]:
+    """A name by which the engine finds a directory wherever it is: its disk for backups has a fixed place."""
+    links = backup_links(data_dir)
+    links.mkdir(parents=True, exist_ok=True)
+    link = links / f"link-{os.getpid()}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(directory.resolve(), target_is_directory=True)
+    try:
+        yield link.name
+    finally:
+        link.unlink(missing_ok=True)
+
+
+@contextmanager
+def _merges_resting(client: Client) -> Iterator[None]:
+    """No part becomes another one, so that the checksums are those of the backup."""
+    client.command("SYSTEM STOP MERGES")
+    try:
+        yield
+    finally:
+        client.command("SYSTEM START MERGES")
+
+
+def _sync(directory: Path) -> None:
+    """On disk, before it is called complete."""
+    for path in (*directory.rglob("*"), directory):
+        opened = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

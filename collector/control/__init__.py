@@ -1,0 +1,1 @@
+"""What changes a store by order: the orders, the door of a running collector that takes them, and the key to it."""

@@ -1,0 +1,100 @@
+"""Giving orders, whether a collector runs or not: to it by its door, or to the store directly."""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from collector.access.certificate import trusting
+from collector.control.key import read_key
+from collector.errors import CollectorError
+from collector.spool.database import SpoolError, hold, spool_file
+
+CONTROL_PATH: Final = "/control"
+
+
+class ControlSettings(Protocol):
+    """What giving orders needs of the command line's settings."""
+
+    data_dir: Path
+    clickhouse_url: str
+    clickhouse_cluster: str
+    retention: str
+    otlp_http_port: int
+    tls_ca: Path | None
+
+    def own_url(self, port: int) -> str: ...
+
+
+class NotTakenError(CollectorError):
+    """The collector did not carry out an order, or cannot be reached."""
+
+
+class Taker(Protocol):
+    """Whoever carries out orders: `Orders`, or the door of a collector."""
+
+    def carry_out(self, name: str, values: Mapping[str, Any]) -> Any: ...
+
+
+@contextmanager
+def taker(settings: ControlSettings) -> Iterator[Taker]:
+    """The collector that runs on the data directory; where none does, the store itself.
+
+    Raises:
+        CollectorError: there is neither.
+    """
+    if not settings.data_dir.is_dir() and not settings.clickhouse_url:
+        raise NotTakenError(f"{settings.data_dir} holds no store: name the collector's --data-dir")
+    try:
+        held = hold(spool_file(settings.data_dir))
+    except SpoolError:
+        yield Door(settings)
+        return
+    from collector.control.alone import orders_alone  # noqa: PLC0415 -- the engine takes a second
+
+    with held, orders_alone(settings) as orders:
+        yield orders
+
+
+class Door:
+    """The control door of a running collector."""
+
+    def __init__(self, settings: ControlSettings) -> None:
+        self._url = settings.own_url(settings.otlp_http_port)
+        self._key = read_key(settings.data_dir)
+        self._context: ssl.SSLContext | None = trusting(settings.tls_ca) if self._url.startswith("https:") else None
+
+    def carry_out(self, name: str, values: Mapping[str, Any]) -> Any:
+        """Have it done. Waits for as long as it takes: a backup is copied.
+
+        Raises:
+            NotTakenError: it was not; the text is the collector's.
+        """
+        request = urllib.request.Request(  # noqa: S310 -- http or https, see own_url
+            f"{self._url}{CONTROL_PATH}/{name}",
+            json.dumps(dict(values)).encode(),
+            {"authorization": f"Bearer {self._key}", "content-type": "application/json"},
+            method="POST",
+        )
+        try:
+            with urllib.request.urlopen(request, context=self._context) as answer:  # noqa: S310
+                return json.loads(answer.read())["done"]
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                raise NotTakenError(_told(refusal.read()) or f"the collector answers {refusal.code}") from refusal
+        except (OSError, ValueError, KeyError) as error:
+            raise NotTakenError(
+                f"no collector answers at {self._url} ({getattr(error, 'reason', error)}), though one holds the data "
+                "directory: set TACHOGRAPH_OTLP_HTTP_PORT as it has it"
+            ) from error
+
+
+def _told(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return ""
