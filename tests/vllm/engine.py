@@ -1,19 +1,25 @@
-"""Real vLLM on CPU, run by vLLM's own interpreter: `python -m tests.vllm.engine SCENARIO MODEL RESULT`.
+"""Real vLLM on CPU, run by vLLM's own interpreter: `python -m tests.vllm.engine SCENARIO,… MODEL RESULT`.
 
 Each scenario writes what it saw as JSON; the tests compare that with what the collector stored.
 """
 
+import itertools
 import json
+import logging
 import os
+import statistics
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 os.environ |= {
     "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -31,6 +37,7 @@ METRICS = {
 def build(model: str, **settings: Any) -> Any:
     """An engine whose figures can be repeated."""
     from vllm import LLM
+    from vllm.platforms import current_platform
 
     defaults = {
         "dtype": "float32",
@@ -42,7 +49,11 @@ def build(model: str, **settings: Any) -> Any:
         "disable_log_stats": False,
         "seed": 0,
     }
-    return LLM(model, **(defaults | settings))
+    llm = LLM(model, **(defaults | settings))
+    # A second engine of the process would register its kernels again, and vLLM 0.32 trips over llvmlite's library,
+    # which n-gram speculation has loaded.
+    current_platform.register_triton_kernel_overrides = lambda: None
+    return llm
 
 
 def prompts() -> list[dict[str, list[int]]]:
@@ -116,17 +127,252 @@ def end(llm: Any) -> None:
     llm.llm_engine.engine_core.shutdown()
 
 
+def steps_of(llm: Any) -> Any:
+    return core_of(llm).scheduler._tachograph_run.steps
+
+
+def add(llm: Any, names: list[str], tokens: int = 16, **sampling: Any) -> None:
+    """Requests by name, to be stepped by hand."""
+    from vllm import SamplingParams
+
+    for name, prompt in zip(names, prompts(), strict=False):
+        llm.llm_engine.add_request(
+            name, prompt, SamplingParams(max_tokens=tokens, temperature=0, ignore_eos=True, **sampling)
+        )
+
+
+def finish(llm: Any) -> dict[str, int]:
+    """Steps until nothing is left; how many tokens each request that finished has."""
+    counts = {}
+    while llm.llm_engine.has_unfinished_requests():
+        for one in llm.llm_engine.step():
+            if one.finished:
+                counts[one.request_id] = len(one.outputs[0].token_ids)
+    return counts
+
+
 # ---- scenarios
 
 
 def plain_and_ngram(model: str) -> dict[str, Any]:
-    """In this process, hooks on or off by the environment."""
-    return {"plain": run(model), "ngram": run(model, speculative_config=NGRAM)}
+    """Hooks on or off by the environment; without, the tokens as vLLM alone gives them."""
+    from vllm.v1.core.sched.scheduler import Scheduler
+
+    runs = {"plain": run(model), "ngram": run(model, speculative_config=NGRAM)}
+    return {**runs, "wrapped": hasattr(Scheduler.schedule, "_tachograph_hook")}
 
 
-SCENARIOS: dict[str, Callable[[str], dict[str, Any]]] = {"plain_and_ngram": plain_and_ngram}
+def corners(model: str) -> dict[str, Any]:
+    """What is not plain or n-gram decoding from start to end, on one engine after another."""
+    llm = build(model, speculative_config=NGRAM)
+    result = {
+        "instance": instance_of(llm),
+        "structured": _phase(llm, _structured),
+        "aborted": _phase(llm, _aborted),
+        "idle": _phase(llm, _idle),
+        "paused": _phase(llm, _paused),
+        "failing": _phase(llm, _failing_step),
+        "metrics": metrics(llm),
+    }
+    end(llm)
+    return result
+
+
+def _phase(llm: Any, act: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """What an act did, and which sequences it took."""
+    first = steps_of(llm)._sequence
+    result = act(llm)
+    return {"first": first, "after": steps_of(llm)._sequence, **result}
+
+
+def _structured(llm: Any) -> dict[str, Any]:
+    from vllm.sampling_params import StructuredOutputsParams
+
+    add(llm, ["s0", "s1"], structured_outputs=StructuredOutputsParams(regex="(one |two |three )*"))
+    return {"counts": finish(llm)}
+
+
+def _aborted(llm: Any) -> dict[str, Any]:
+    """One request is aborted between two steps, one while a step runs, as the server does it."""
+    add(llm, ["a0", "a1", "a2"], tokens=24)
+    core = core_of(llm)
+    for _ in range(4):
+        llm.llm_engine.step()
+    llm.llm_engine.abort_request(["a0"])
+    execute, running = core.model_executor.execute_model, core.scheduler.running
+    inside = next(request.request_id for request in running if request.request_id.startswith("a1"))
+
+    def execute_and_abort(*arguments: Any, **named: Any) -> Any:
+        core.aborts_queue.put([inside])
+        return execute(*arguments, **named)
+
+    core.model_executor.execute_model = execute_and_abort
+    llm.llm_engine.step()
+    core.model_executor.execute_model = execute
+    llm.llm_engine.abort_request(["a1"])
+    return {"counts": finish(llm)}
+
+
+def _idle(llm: Any) -> dict[str, Any]:
+    """Work, nothing for 0.3 s, work."""
+    add(llm, ["i0"])
+    first = finish(llm)
+    time.sleep(0.3)
+    add(llm, ["i1"])
+    return {"counts": first | finish(llm)}
+
+
+def _paused(llm: Any) -> dict[str, Any]:
+    """Asleep for 0.3 s in the middle of a request."""
+    add(llm, ["p0"])
+    core = core_of(llm)
+    for _ in range(3):
+        llm.llm_engine.step()
+    core.sleep(level=0, mode="keep")
+    before = steps_of(llm)._sequence
+    time.sleep(0.3)
+    core.wake_up(tags=["scheduling"])
+    return {"woken": before, "counts": finish(llm)}
+
+
+def _failing_step(llm: Any) -> dict[str, Any]:
+    """The engine's own failure: it passes through, and its step does not stay in flight for ever."""
+    add(llm, ["f0"])
+    core = core_of(llm)
+    execute = core.model_executor.execute_model
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("the device fell off")
+
+    core.model_executor.execute_model = fails
+    failed = ""
+    try:
+        core.step()
+    except RuntimeError as error:
+        failed = str(error)
+    core.model_executor.execute_model = execute
+    llm.llm_engine.abort_request(["f0"])
+    core.step()
+    return {"failed": failed, "abandoned": steps_of(llm).abandoned, "in_flight": len(steps_of(llm).in_flight)}
+
+
+def queued(model: str) -> dict[str, Any]:
+    """Two batches in flight. vLLM's CPU platform allows none, so its batch queue is put into the engine core here."""
+    llm = build(model, max_num_seqs=4)
+    core = core_of(llm)
+    core.batch_queue_size, core.batch_queue = 2, deque(maxlen=2)
+    core.step_fn = core.step_with_batch_queue
+    depths = []
+    execute = core.model_executor.execute_model
+
+    def noting(output: Any, **named: Any) -> Any:
+        if output.total_num_scheduled_tokens:
+            depths.append(sum(1 for entry in core.batch_queue if entry[1].total_num_scheduled_tokens))
+        return execute(output, **named)
+
+    core.model_executor.execute_model = noting
+    llm.llm_engine.engine_core.get_output = partial(_output_of_queue, core)
+    tokens = generate(llm)
+    result = {"tokens": tokens, "depths": depths, "instance": instance_of(llm), "metrics": metrics(llm)}
+    end(llm)
+    return result
+
+
+def _output_of_queue(core: Any) -> Any:
+    """The in-process client's `get_output`, which takes no `None` of an engine core that only filled its queue."""
+    from vllm.v1.engine import EngineCoreOutputs
+
+    outputs, executed = core.step_fn()
+    core.post_step(model_executed=executed)
+    return (outputs or {}).get(0) or EngineCoreOutputs()
+
+
+def faults(model: str) -> dict[str, Any]:
+    """Every hook raises, before and after; the engine is as it would be alone, and later as it was."""
+    from engine_hooks.adapters.vllm.plugin import HOOKS
+
+    result: dict[str, Any] = {"tokens": {}, "failures": {}, "on": {}}
+    own = {method: (hook.before, hook.after) for method, hook in HOOKS.items()}
+    for which in ("before", "after"):
+        for method, hook in HOOKS.items():
+            hook.before = _raises if which == "before" else (own[method][0] or _nothing)
+            hook.after = _raises if which == "after" else own[method][1]
+        llm = build(model, speculative_config=NGRAM)
+        result["tokens"][which] = generate(llm)
+        core = core_of(llm)
+        core.sleep(level=0)
+        core.wake_up(tags=["scheduling"])
+        end(llm)
+        for method, hook in HOOKS.items():
+            result["failures"][f"{method.title} {which}"] = hook.failures
+            result["on"][f"{method.title} {which}"] = hook.on
+            hook.failures, hook.on = 0, True
+    for method, hook in HOOKS.items():
+        hook.before, hook.after = own[method]
+    return result
+
+
+def _raises(*_: Any) -> Any:
+    raise RuntimeError("a fault of ours")
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def overhead(model: str) -> dict[str, Any]:
+    """The engine thread's own time inside the hooks, step by step, beside how long a step takes."""
+    from engine_hooks.adapters.vllm.plugin import HOOKS
+
+    spent = [0]
+
+    def timed(function: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            begun = time.thread_time_ns()
+            try:
+                return function(*arguments)
+            finally:
+                spent[-1] += time.thread_time_ns() - begun
+
+        return call
+
+    llm = build(model, max_num_seqs=32, max_num_batched_tokens=512, speculative_config=NGRAM)
+    generate(llm)
+    own = {method: (hook.before, hook.after) for method, hook in HOOKS.items()}
+    for hook in HOOKS.values():
+        hook.before, hook.after = (function and timed(function) for function in (hook.before, hook.after))
+    core = core_of(llm)
+    step = core.step_fn
+
+    def counted() -> Any:
+        spent.append(0)
+        return step()
+
+    core.step_fn = counted
+    with stopwatch(llm) as times:
+        generate(llm, tokens=100)
+    for method, hook in HOOKS.items():
+        hook.before, hook.after = own[method]
+    end(llm)
+    step_ns = statistics.median(after - before for (_, before), (_, after) in itertools.pairwise(times))
+    return {"hooks_us": statistics.median(spent[1:]) / 1e3, "step_us": step_ns / 1e3, "lanes": len(prompts())}
+
+
+def served(model: str) -> dict[str, Any]:
+    """The engine core in a process of its own, as vLLM runs it by default; it ends by SIGTERM right after its work."""
+    llm = build(model, speculative_config=NGRAM)
+    result = {"tokens": generate(llm), "metrics": metrics(llm)}
+    end(llm)
+    return result
+
+
+SCENARIOS: dict[str, Callable[[str], dict[str, Any]]] = {
+    function.__name__: function for function in (plain_and_ngram, corners, queued, faults, overhead, served)
+}
 
 
 if __name__ == "__main__":
-    _, scenario, model, result = sys.argv
-    Path(result).write_text(json.dumps(SCENARIOS[scenario](model)))
+    logging.getLogger("engine_hooks").addHandler(logging.NullHandler())  # faults are made in dozens
+    _, scenarios, model_directory, result_file = sys.argv
+    results = {name: SCENARIOS[name](model_directory) for name in scenarios.split(",")}
+    Path(result_file).write_text(json.dumps(results))
