@@ -64,5 +64,7 @@ PARTITION BY toYYYYMMDD(received_at)
 ORDER BY (service_instance_id, started_at)
 TTL toDateTime(received_at) + INTERVAL 30 DAY
 SETTINGS non_replicated_deduplication_window = 10000,
+    -- A day goes whole: no merge reads the rest of it again for the rows that have expired.
+    ttl_only_drop_parts = 1,
     -- Merge column by column from the first row on: for so many columns it takes a third of the time.
     vertical_merge_algorithm_min_rows_to_activate = 1, vertical_merge_algorithm_min_columns_to_activate = 1

@@ -56,5 +56,5 @@ CREATE TABLE IF NOT EXISTS cell_graphs
 ENGINE = AggregatingMergeTree
 PARTITION BY received_on
 ORDER BY (service_instance_id, window_started_at, cell, graph_name, graph_kind, host_name, engine_package, engine_recipe, cell_arm, received_on)
-TTL received_on + INTERVAL 30 DAY
+TTL received_on + INTERVAL 180 DAY
 SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1

@@ -86,5 +86,5 @@ CREATE TABLE IF NOT EXISTS cell_windows
 ENGINE = AggregatingMergeTree
 PARTITION BY received_on
 ORDER BY (window_started_at, service_instance_id, cell, host_name, engine_package, engine_recipe, cell_arm, received_on)
-TTL received_on + INTERVAL 30 DAY
+TTL received_on + INTERVAL 180 DAY
 SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1, index_granularity = 1024
