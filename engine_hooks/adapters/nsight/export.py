@@ -86,7 +86,7 @@ class Export:
             cursor = self._connection.execute(query, values)
             while batch := cursor.fetchmany(ROWS_AT_ONCE):
                 yield from batch
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # The latter: SQLite's message quotes what is damaged.
             raise self._unreadable(error) from error
 
     def all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -110,7 +110,7 @@ class Export:
         except OSError as error:
             raise TraceUnreadableError(f"{self.path} cannot be read: {error.strerror or error}") from error
 
-    def _unreadable(self, error: sqlite3.Error) -> TraceUnreadableError:
+    def _unreadable(self, error: Exception) -> TraceUnreadableError:
         said = str(error).partition("\n")[0]
         if said.startswith("no such column"):
             return TraceUnreadableError(
