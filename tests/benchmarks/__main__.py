@@ -4,8 +4,8 @@ Prints a table a topic and merges its rows into `build/bench.json`. `python -m t
 shows two runs side by side.
 """
 
+import ast
 import time
-from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,12 +15,24 @@ import typer
 
 from tests.benchmarks.report import BENCH_JSON, comparison, measured, merge, read, show, table_of
 
-TOPICS: Final[Mapping[str, str]] = {
-    "recorder": "What recording costs, beside the OpenTelemetry SDK",
-    "scheduler": "What the scheduler costs, and the simulator with it",
-}
-"""The modules `bench_NAME` that have `results(quick)`, in the order they run."""
+_FOLDER: Final = Path(__file__).parent
 
+
+def topics() -> dict[str, str]:
+    """Each `bench_NAME.py` that has `results`, by its name, with the first line of what it says of itself."""
+    modules = {file.stem.removeprefix("bench_"): ast.parse(file.read_text()) for file in _FOLDER.glob("bench_*.py")}
+    return {name: _title(module) for name, module in sorted(modules.items()) if _has_results(module)}
+
+
+def _has_results(module: ast.Module) -> bool:
+    return any(isinstance(part, ast.FunctionDef) and part.name == "results" for part in module.body)
+
+
+def _title(module: ast.Module) -> str:
+    return (ast.get_docstring(module) or "").partition("\n")[0].rstrip(".:")
+
+
+TOPICS: Final = topics()
 app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False)
 
 
