@@ -72,7 +72,7 @@ def estimates_of(engine: SpeculativeEngine) -> dict[str, dict[str, int]]:
 def summary_of(engine: SpeculativeEngine, recorder: Recorder, instance: str) -> dict[str, Any]:
     """The run as `--json` prints it. Calibrations at the start are not counted."""
     totals, tuning = engine.totals, engine.tuning
-    lost: dict[str, int] = {**engine.executions.losses, **recorder.losses}
+    lost = [*engine.executions.losses.items(), *recorder.losses.items()]
     return {
         "service_instance_id": instance,
         "cost_model": engine.scheduler.cost_model.name,
@@ -89,7 +89,7 @@ def summary_of(engine: SpeculativeEngine, recorder: Recorder, instance: str) -> 
         ],
         "estimates": estimates_of(engine),
         "sent": recorder.exported,
-        "lost": {str(reason): count for reason, count in lost.items() if count},
+        "lost": {str(reason): count for reason, count in lost if count},
     }
 
 
