@@ -42,7 +42,7 @@ class _Instance(NamedTuple):
 class Instances:
     """Every engine instance that is sending."""
 
-    INSTANCES_MAX: Final = 256
+    INSTANCES_MAX: Final = 64
     """Instances kept at a time; of a further one, the one silent for longest is told of and let go."""
     SPANS_MAX: Final = 65_536
     CELLS_MAX: Final = 4_096

@@ -1,7 +1,7 @@
 """Rules that one span alone can break, whatever it holds: the contract's refusals, names, attributes."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
@@ -36,7 +36,7 @@ def breaches_of_resource(resource: ReceivedAttributes) -> Iterator[Breach]:
     for name in resource:
         if name in _SPAN_NAMES:
             yield Breach(rules.ATTRIBUTE_MISPLACED, name, "in the resource")
-        elif name not in _RESOURCE_NAMES and (meant := _meant(name, _RESOURCE_NAMES)):
+        elif name not in _RESOURCE_NAMES and (meant := _meant(name, _RESOURCE_NAMES)) and meant not in resource:
             yield Breach(rules.ATTRIBUTE_UNKNOWN, shown(name), f"did you mean {meant}?")
 
 
@@ -67,15 +67,17 @@ def _names(span: GraphSpan) -> Iterator[Breach]:
         yield Breach(rules.SPAN_NAME, "", f"{shown(span.name)}, and {names.GRAPH_NAME} is {shown(graph)}")
 
 
-def _attributes(received: Iterable[str]) -> Iterator[Breach]:
+def _attributes(received: Collection[str]) -> Iterator[Breach]:
     for name in received:
         if name in _SPAN_NAMES:
             continue
         if name in _RESOURCE_NAMES:
             yield Breach(rules.ATTRIBUTE_MISPLACED, name, "on the span")
-        elif meant := _meant(name, _SPAN_NAMES):
+            continue
+        meant, is_ours = _meant(name, _SPAN_NAMES), name.partition(".")[0] in _OWN_PREFIXES
+        if meant and (is_ours or meant not in received):
             yield Breach(rules.ATTRIBUTE_UNKNOWN, shown(name), f"did you mean {meant}?")
-        elif name.partition(".")[0] in _OWN_PREFIXES:
+        elif is_ours:
             yield Breach(rules.ATTRIBUTE_UNKNOWN, shown(name), "the contract has no such attribute")
 
 

@@ -31,6 +31,7 @@ class Process:
         for method in targets.METHODS:
             if method.owner in CLASSES:
                 setattr(self._module(method.module), method.owner, CLASSES[method.owner])
+        exec(f"def {targets.SCHEDULER_PROCESS}(work): return work()", self._module(targets.SCHEDULER).__dict__)  # noqa: S102
         registry = self._module(targets.REGISTRY)
         exec(compile(wheel.text(targets.REGISTRY), "hook_registry.py", "exec"), registry.__dict__)  # noqa: S102
         self.registry = registry.HookRegistry
@@ -66,7 +67,15 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
 
 
 def run_scheduler_process(process: Process, work: Callable[[Scheduler], Any] = lambda _: None) -> Scheduler:
-    """As SGLang's function of this name does it: plugins first, then a scheduler and its loop."""
+    """What happens below SGLang's function of this name."""
+    scheduler: Scheduler = getattr(sys.modules[targets.SCHEDULER], targets.SCHEDULER_PROCESS)(
+        lambda: _started(process, work)
+    )
+    return scheduler
+
+
+def _started(process: Process, work: Callable[[Scheduler], Any]) -> Scheduler:
+    """Plugins first, then a scheduler and its loop."""
     plugin.register()
     process.registry.apply_hooks()
     ports = SimpleNamespace(device=FakeDevice(), overlap=True, algorithm=SpeculativeAlgorithm.DSPARK)

@@ -129,7 +129,7 @@ def test_speculative_steps_count_as_sglang_does() -> None:
     assert {record.graph_name for record in engine.records} == {"TARGET_VERIFY-4"}
     assert {record.graph_kind for record in engine.records} == {GraphKind.SPECULATIVE}
     # The drafter's graph begins the step on the device, the target's names it.
-    assert engine.records[-1].graph_gpu_time_ns == fakes.DRAFT_NS + fakes.VERIFY_NS
+    assert engine.records[-1].graph_gpu_time_ns == 2 * fakes.DRAFT_NS + fakes.VERIFY_NS
 
 
 def test_the_budgets_prediction_is_the_estimate() -> None:
@@ -148,13 +148,14 @@ def test_prefill_and_grammar() -> None:
         [
             engine.batch(ForwardMode.EXTEND, extend_num_tokens=300),
             engine.batch(ForwardMode.MIXED, extend_num_tokens=129),
+            engine.batch(ForwardMode.EXTEND, extend_num_tokens=60),
             engine.batch(has_grammar=True),
         ]
     )
-    assert [record.graph_name for record in engine.records] == ["prefill-512", "mixed-256", "DECODE-4"]
-    assert [record.graph_kind for record in engine.records] == ["prefill", "mixed", "plain_decode"]
+    assert [record.graph_name for record in engine.records] == ["prefill-512", "mixed-256", "PREFILL-64", "DECODE-4"]
+    assert [record.graph_kind for record in engine.records] == ["prefill", "mixed", "prefill", "plain_decode"]
     reasons = [record.graph_completion_feedback_reason for record in engine.records]
-    assert reasons == [None, None, FeedbackReason.GRAMMAR]
+    assert reasons == [None, None, None, FeedbackReason.GRAMMAR]
 
 
 def test_without_overlap_every_step_waits_for_the_one_before() -> None:
@@ -204,7 +205,10 @@ def _raise(*_: Any) -> None:
 )
 def test_a_hook_that_raises_changes_nothing(method: Method, half: str) -> None:
     bare, engine = Engine(speculates=True), Engine(speculates=True)
-    bare_batches, batches = ([one.batch() for _ in range(9)] for one in (bare, engine))
+    prompt = {"mode": ForwardMode.EXTEND, "extend_num_tokens": 9}
+    bare_batches, batches = (
+        [one.batch(**(prompt if at % 2 else {})) for at in range(18)] for one in (bare, engine)
+    )  # fmt: skip
     expected = bare.run_bare(list(bare_batches))
     hook = engine.hooks[method]
     setattr(hook, half, _raise)

@@ -12,7 +12,8 @@ from engine_hooks.adapters.sglang.steps import Step
 class GraphHooks:
     """What is done around the methods of the model runner. They run within `Scheduler.run_batch`, in its thread.
 
-    A step's name is the target model's first graph; those of a drafter only begin its device time.
+    A step's name is the target model's first graph. Those of a drafter only begin its device time: they are
+    replayed by runners of its own, or by one whose model runner says that it is a drafter's.
     Outside of any step (warm-up, dummy batches) nothing is noted.
     """
 
@@ -37,7 +38,7 @@ class GraphHooks:
             self.timer.begin(self._step)
 
     def executing(self, runner: Any, _arguments: tuple[Any, ...], _named: dict[str, Any]) -> None:
-        """Before `DecodeCudaGraphRunner.execute`: the replay inside is this runner's."""
+        """Before `execute` of the decode and the prefill graph runner: the replay inside is this runner's."""
         if self._step is not None:
             self._runner = runner
 
@@ -52,10 +53,10 @@ class GraphHooks:
             return
         if self.timer is not None:
             self.timer.begin(step)
-        if step.graph or (runner is not None and runner.model_runner.is_draft_worker):
+        if step.graph or runner is None or runner.model_runner.is_draft_worker:
             return
-        mode = "PREFILL" if runner is None else runner.capture_forward_mode.name
-        step.graph = graph_name(mode, argument(arguments, named, 0, "shape_key"))
+        mode = getattr(runner, "capture_forward_mode", None)  # the prefill runner has but one
+        step.graph = graph_name(mode.name if mode else "PREFILL", argument(arguments, named, 0, "shape_key"))
 
     def budgeted(self, planner: Any, _seen: Any, _budget: Any) -> None:
         """After `HostConfidenceBudgetPlanner.compute_budget`: its decision is looked at, not taken."""

@@ -44,7 +44,8 @@ def register() -> None:
 def is_scheduler_process(frame: FrameType | None) -> bool:
     """Whether this is called, however far below, from the function that a scheduler process runs."""
     while frame is not None:
-        if frame.f_code.co_name == targets.SCHEDULER_PROCESS:
+        function = (frame.f_globals.get("__name__"), frame.f_code.co_name)
+        if function == (targets.SCHEDULER, targets.SCHEDULER_PROCESS):
             return True
         frame = frame.f_back
     return False
@@ -60,6 +61,7 @@ def hooks_of_a_process(graphs: GraphHooks, scheduler: SchedulerHooks) -> dict[Me
         targets.OBSERVED: (scheduler.observed, None),
         targets.FORWARD: (graphs.forwarding, None),
         targets.EXECUTE: (graphs.executing, graphs.executed),
+        targets.EXECUTE_PREFILL: (graphs.executing, graphs.executed),
         targets.BUDGET: (None, graphs.budgeted),
         **dict.fromkeys(targets.REPLAYS, (graphs.replaying, None)),
     }

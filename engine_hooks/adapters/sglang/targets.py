@@ -12,6 +12,7 @@ SCHEDULER: Final = "sglang.srt.managers.scheduler"
 RESULTS: Final = "sglang.srt.managers.scheduler_components.batch_result_processor"
 MODEL_RUNNER: Final = "sglang.srt.model_executor.model_runner"
 DECODE_GRAPHS: Final = "sglang.srt.model_executor.runner.decode_cuda_graph_runner"
+PREFILL_GRAPHS: Final = "sglang.srt.model_executor.runner.prefill_cuda_graph_runner"
 BACKENDS: Final = "sglang.srt.model_executor.runner_backend"
 BUDGETS: Final = "sglang.srt.speculative.dspark_components.dspark_planner"
 
@@ -53,6 +54,9 @@ FORWARD: Final = Method(
 EXECUTE: Final = Method(
     DECODE_GRAPHS, "DecodeCudaGraphRunner", "execute", ("forward_batch",), "which graph a decoding step replays"
 )
+EXECUTE_PREFILL: Final = Method(
+    PREFILL_GRAPHS, "PrefillCudaGraphRunner", "execute", ("forward_batch",), "which graph a prefill replays"
+)
 REPLAYS: Final = tuple(
     Method(f"{BACKENDS}.{module}", owner, "replay", ("shape_key",), "which graph a step replays")
     for module, owner in (
@@ -65,7 +69,7 @@ BUDGET: Final = Method(
     BUDGETS, "HostConfidenceBudgetPlanner", "compute_budget", (), "what the verification budget was expected to cost"
 )
 
-METHODS: Final = (CREATED, RUN, PROCESS, LOOP, OBSERVED, FORWARD, EXECUTE, *REPLAYS, BUDGET)
+METHODS: Final = (CREATED, RUN, PROCESS, LOOP, OBSERVED, FORWARD, EXECUTE, EXECUTE_PREFILL, *REPLAYS, BUDGET)
 
 READ: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (SCHEDULER, "Scheduler"): ("server_args", "result_queue", "enable_overlap", "spec_algorithm", "_sched_idled"),
@@ -86,6 +90,7 @@ READ: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("sglang.srt.speculative.spec_info", "SpeculativeAlgorithm"): ("is_none",),
     ("sglang.srt.model_executor.runner.shape_key", "ShapeKey"): ("size", "variant_label"),
     (DECODE_GRAPHS, "DecodeCudaGraphRunner"): ("capture_forward_mode", "model_runner"),
+    (PREFILL_GRAPHS, "PrefillCudaGraphRunner"): ("model_runner",),
     (MODEL_RUNNER, "ModelRunner"): ("is_draft_worker",),
     (BUDGETS, "HostConfidenceBudgetPlanner"): ("last_decision",),
     (BUDGETS, "VerifyBudgetDecision"): ("budget", "predicted_step_seconds"),
