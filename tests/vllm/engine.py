@@ -20,6 +20,7 @@ from typing import Any
 os.environ |= {
     "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -358,6 +359,34 @@ def overhead(model: str) -> dict[str, Any]:
     return {"hooks_us": statistics.median(spent[1:]) / 1e3, "step_us": step_ns / 1e3, "lanes": len(prompts())}
 
 
+def graphs(_model: str) -> dict[str, Any]:
+    """vLLM's own methods around CUDA graphs, on graphs that only count their replays: there is no GPU.
+
+    Each is called with hooks as they are, and with hooks that raise.
+    """
+    from vllm.plugins import load_general_plugins
+
+    load_general_plugins()
+    from engine_hooks.adapters.vllm.plugin import HOOKS
+    from tests.vllm.stand_ins import ACTS
+
+    result = {}
+    for method, act in ACTS.items():
+        hook = HOOKS[method]
+        seen = act(hook.before.__self__)
+        own = hook.before, hook.after
+        hook.before = _raises
+        without = act(own[0].__self__)
+        hook.before, hook.after = own[0], _raises
+        broken_after = act(own[0].__self__)
+        result[method.title] = {
+            "seen": seen,
+            "outputs": [seen["output"], without["output"], broken_after["output"]],
+            "failures": hook.failures,
+        }
+    return result
+
+
 def served(model: str) -> dict[str, Any]:
     """The engine core in a process of its own, as vLLM runs it by default; it ends by SIGTERM right after its work."""
     llm = build(model, speculative_config=NGRAM)
@@ -367,7 +396,7 @@ def served(model: str) -> dict[str, Any]:
 
 
 SCENARIOS: dict[str, Callable[[str], dict[str, Any]]] = {
-    function.__name__: function for function in (plain_and_ngram, corners, queued, faults, overhead, served)
+    function.__name__: function for function in (plain_and_ngram, corners, queued, faults, overhead, graphs, served)
 }
 
 
