@@ -1,7 +1,7 @@
 """How long rows are kept: what each table's TTL is, what it holds, and changing one so that it is seen to have happened.
 
 A TTL is a promise that the engine keeps in its own time, and one may be set and keep nothing. So a change here is carried
-to the parts that are there, what expired whole is dropped at once, and what is reported afterwards is read from the parts.
+to the parts that are there before it is called done, and what is reported afterwards is read from the parts.
 
 CollectorError
 └── RetentionError   a table or a number of days that cannot be, or a change that did not happen
@@ -70,7 +70,6 @@ class Changed(NamedTuple):
     rows: int
     bytes_before: int
     bytes: int
-    partitions_dropped: int
     expired_rows: int
     """Older than that, in partitions that are not wholly so yet."""
 
@@ -150,7 +149,7 @@ class StoreRetention:
         return int(self._ages(table, wanted()[table].ttl_column, days)[2])
 
     def change(self, table: str, days: int) -> Changed:
-        """Keep a table's rows for so many days, drop what that makes expired whole, and look whether it came about."""
+        """Keep a table's rows for so many days, and look whether that came about: what expires whole goes now."""
         check(table, days)
         if self._pinned.get(table, days) != days:
             raise RetentionError(
@@ -158,7 +157,6 @@ class StoreRetention:
             )
         before = next(one for one in self.told() if one.table == table)
         self._alter(table, wanted()[table].ttl_column, days, wait=True)
-        dropped = self._drop_expired(table)
         after = next(one for one in self.told() if one.table == table)
         if after.days != days:
             raise RetentionError(f"ClickHouse took the change and {table} still keeps rows for {after.days} days")
@@ -166,9 +164,7 @@ class StoreRetention:
             raise RetentionError(
                 f"{table}: {len(left)} partitions have expired and are still there: look at system.mutations"
             )
-        return Changed(
-            table, before.days, days, before.rows, after.rows, before.bytes, after.bytes, dropped, after.expired_rows
-        )
+        return Changed(table, before.days, days, before.rows, after.rows, before.bytes, after.bytes, after.expired_rows)
 
     # ---- within
 
@@ -211,12 +207,6 @@ class StoreRetention:
             f"ALTER TABLE {self._place(table)} MODIFY TTL {expires} + INTERVAL {days:d} DAY",
             {"mutations_sync": 2 if wait else 0},
         )
-
-    def _drop_expired(self, table: str) -> int:
-        expired = {part["partition_id"] for part in self._parts().get(table, []) if part["is_expired"]}
-        for partition in sorted(expired):
-            self._command(f"ALTER TABLE {self._place(table)} DROP PARTITION ID '{partition}'", {})
-        return len(expired)
 
     def _place(self, table: str) -> str:
         return f"{table}{LOCAL} ON CLUSTER '{self._cluster}'" if self._cluster else table

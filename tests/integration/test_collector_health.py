@@ -75,7 +75,7 @@ def test_the_ledger_adds_up_at_each_door(doors: Doors) -> None:
 def test_state_is_what_the_doctor_reads(doors: Doors) -> None:
     send_some_of_everything(doors)
     state = get(doors, "/state").json()
-    assert set(state) == {"version", "now_unix_ms", "ledger", "stored_by_day", "spool", "disk"}
+    assert set(state) == {"version", "now_unix_ms", "ledger", "stored_by_day", "spool", "store", "disk"}
     assert sum(state["stored_by_day"].values()) == 4
     assert state["ledger"]["grpc"]["stored"] == 3
 
