@@ -1,91 +1,22 @@
 """The SGLang plugin around classes in the shape of SGLang's: what is recorded, and that nothing else changes."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from collector.conformance.rules import Severity
-from engine_hooks.adapters.guarded import FAILURES_MAX, Hook
-from engine_hooks.adapters.sglang import plugin, targets
-from engine_hooks.adapters.sglang.device_times import EventTimer
-from engine_hooks.adapters.sglang.graph_hooks import GraphHooks
+from engine_hooks.adapters.guarded import FAILURES_MAX
+from engine_hooks.adapters.sglang import targets
 from engine_hooks.adapters.sglang.resource import resource_of
-from engine_hooks.adapters.sglang.scheduler_hooks import Run, SchedulerHooks
-from engine_hooks.adapters.sglang.steps import DEVICE_WAIT_NS, IN_FLIGHT_MAX, Steps
+from engine_hooks.adapters.sglang.steps import DEVICE_WAIT_NS, IN_FLIGHT_MAX
 from engine_hooks.adapters.sglang.targets import Method
-from engine_hooks.contract.execution import EngineResource, GraphExecution
+from engine_hooks.contract.execution import EngineResource
 from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind
-from engine_hooks.recorder.clock import MonotonicAnchor
 from tests.fixtures import sglang_fakes as fakes
 from tests.fixtures.conformance_runs import findings_of
-from tests.fixtures.fake_device import FakeDevice
-from tests.fixtures.sglang_fakes import CLASSES, ForwardMode, Req, ScheduleBatch, Scheduler, SpeculativeAlgorithm
-
-UNIX_NS = 1_764_000_000_000_000_000
-
-
-class Engine:
-    """One fake engine and what its hooks recorded."""
-
-    def __init__(self, *, overlap: bool = True, speculates: bool = False, on_device: bool = True) -> None:
-        self.device = FakeDevice()
-        self.overlap = overlap
-        self.algorithm = SpeculativeAlgorithm.DSPARK if speculates else SpeculativeAlgorithm.NONE
-        self.records: list[GraphExecution] = []
-        self.stopped = False
-        self.graphs = GraphHooks()
-        self.graphs.timer = EventTimer(self.device, self.device.clock_ns) if on_device else None
-        clock = MonotonicAnchor(0, UNIX_NS, 0)
-        self.steps = Steps(self.records.append, self.graphs.timer, clock)
-        self.hooks = plugin.hooks_of_a_process(self.graphs, self._scheduler_hooks())
-
-    def _scheduler_hooks(self) -> SchedulerHooks:
-        def stop() -> None:
-            self.stopped = True
-            self.steps.settle(self.device.now_ns, last=True)
-
-        return SchedulerHooks(self.graphs, lambda _: Run(self.steps, stop), self.device.clock_ns)
-
-    def batch(self, mode: ForwardMode = ForwardMode.DECODE, lanes: int = 4, **of_it: Any) -> ScheduleBatch:
-        return ScheduleBatch([Req() for _ in range(lanes)], mode, self.algorithm, **of_it)
-
-    def run(self, batches: list[ScheduleBatch | None]) -> Scheduler:
-        """All of it, with the hooks around."""
-        with hooked(self.hooks):
-            return self.run_bare(batches)
-
-    def run_bare(self, batches: list[ScheduleBatch | None]) -> Scheduler:
-        ports = SimpleNamespace(device=self.device, overlap=self.overlap, algorithm=self.algorithm)
-        scheduler = Scheduler(fakes.server_args(), ports)
-        scheduler.run_event_loop(batches)
-        return scheduler
-
-
-@contextmanager
-def hooked(hooks: dict[Method, Hook]) -> Iterator[None]:
-    """Sets hooks as SGLang's registry does, for a while."""
-    before = [(CLASSES[m.owner], m.name, CLASSES[m.owner].__dict__[m.name]) for m in hooks if m.owner in CLASSES]
-    try:
-        for method, hook in hooks.items():
-            if method.owner in CLASSES:
-                _set(CLASSES[method.owner], method.name, plugin.around(hook))
-        yield
-    finally:
-        for owner, name, original in before:
-            setattr(owner, name, original)
-
-
-def _set(owner: type, name: str, around: Callable[..., Any]) -> None:
-    original = owner.__dict__[name]
-    function = original.__func__ if isinstance(original, classmethod) else original
-
-    def wrapper(*arguments: Any, **named: Any) -> Any:
-        return around(function, *arguments, **named)
-
-    setattr(owner, name, classmethod(wrapper) if isinstance(original, classmethod) else wrapper)
+from tests.fixtures.sglang_engines import Engine, hooked
+from tests.fixtures.sglang_fakes import CLASSES, ForwardMode, Scheduler
 
 
 def test_the_overlapping_loop() -> None:
