@@ -89,6 +89,7 @@ class GpuTimeSource(StrEnum):
     """Which clock measured the GPU time."""
 
     CUDA_EVENT = "cuda_event"
+    """From event to event on the stream. At queue depth 0 launch latency is inside: see `docs/contract.md`."""
     CUPTI = "cupti"
     PROFILER = "profiler"
     HOST = "host"

@@ -1,9 +1,12 @@
 """PyTorch on CUDA: the adapter on a stand-in for `torch.cuda` everywhere, and on the real one where there is a GPU."""
 
 import inspect
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +17,10 @@ from engine_hooks.adapters.torch_cuda.executions import cuda_executions, cuda_re
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GpuTimeSource, GraphKind
 from engine_hooks.contract.validation import clock_trouble, refusal
+from engine_hooks.recorder.recorder import Recorder
 from tests.fixtures.fake_device import MS, FakeDevice, FakeEvent
 
+PAGE = Path(__file__).parents[2] / "docs" / "torch.md"
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU here")
 MILLISECOND_CYCLES = 1_500_000
 """About a millisecond of `torch.cuda._sleep` at 1.5 GHz; what it really takes is measured."""
@@ -99,6 +104,30 @@ def test_a_full_device_gives_no_anchor_and_is_not_waited_for(
     instant = source.anchor(event)
     assert instant is not None
     assert abs(instant.host_ns - event.event.fires_ns) <= instant.uncertainty_ns  # type: ignore[attr-defined]
+
+
+def test_the_example_on_the_page_runs(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    (text,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    sent: list[GraphExecution] = []
+    steps = iter([True, True, True, False])
+
+    def replay() -> None:
+        device.run(5 * MS)
+
+    def take_in_results() -> int:
+        device.wait()
+        return 16
+
+    monkeypatch.setattr(Recorder, "record", lambda _recorder, execution: sent.append(execution))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: SimpleNamespace(name="GPU", uuid="GPU-1"))
+    names = {
+        "decode_graph": SimpleNamespace(replay=replay),
+        "running": lambda: next(steps),
+        "take_in_results": take_in_results,
+    }
+    exec(compile(text, "docs/torch.md", "exec"), names)  # noqa: S102 - our own page
+    assert [(e.graph_sequence, e.batch_lanes, e.batch_tokens_emitted) for e in sent] == [(n, 16, 16) for n in range(3)]
+    names["recorder"].stop()  # type: ignore[attr-defined]
 
 
 def test_this_torch_has_what_the_adapter_calls() -> None:
