@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collector.clickhouse import open_store
+from tests.benchmarks.report import Result
 from tests.fixtures.alert_fleets import (
     EXPECTED,
     HEALTHY,
@@ -119,19 +120,39 @@ def report(soon: dict[str, Any], right: dict[str, Any], took_s: float) -> Table:
     return table
 
 
+def results(quick: bool) -> Iterable[Result]:
+    """As `tests.benchmarks.report` asks for."""
+    runs, cells = (8, 12) if quick else (50, 200)
+    soon, right = measured(runs, cells)
+    for name, figure in (("at most", "lag_max_s"), ("median", "lag_median_s")):
+        yield Result.of(
+            f"alerts: from StuckInPlain's condition to the receiver, {name}, against one interval", soon[figure],
+            INTERVAL_S, "s", runs,
+        )  # fmt: skip
+    yield Result.of("alerts: stuck engines missed", soon["missed"], None, "engines", runs)
+    yield Result.of("alerts: false ones, of healthy engines", len(right["false_positives"]), None, "alerts", cells)
+    yield Result.of("alerts: missed, of sick engines", len(right["misses"]), None, "engines", cells)
+
+
+def measured(runs: int, cells: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`detection` and `verdicts`, in a store of their own."""
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    with tempfile.TemporaryDirectory() as directory:
+        client = open_store(Path(directory))
+        try:
+            return detection(runs, client, Path(directory)), verdicts(cells, client, Path(directory))
+        finally:
+            client.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=50, help="engines that become stuck")
     parser.add_argument("--cells", type=int, default=200, help="healthy engines, and as many sick ones")
     parser.add_argument("--json", type=Path, help="write the figures there")
     chosen = parser.parse_args()
-    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as directory:
-        client = open_store(Path(directory))
-        soon = detection(chosen.runs, client, Path(directory))
-        right = verdicts(chosen.cells, client, Path(directory))
-        client.close()
+    soon, right = measured(chosen.runs, chosen.cells)
     Console().print(report(soon, right, time.monotonic() - started))
     if chosen.json:
         chosen.json.write_text(json.dumps({"detection": soon, "verdicts": right}, indent=1))

@@ -13,8 +13,9 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,10 +29,12 @@ from rich.table import Table
 from tests.benchmarks.ingest_load import DOORS, Sent, requests_of, send_all
 from tests.benchmarks.ingest_references import Rate, best_of, engine_figures, walk, walk_and_validate
 from tests.benchmarks.process_costs import costs_of
+from tests.benchmarks.report import Result
 from tests.fixtures.otlp_json import json_of
 from tests.fixtures.running import Addresses, free_addresses, started
 
 MEMORY_BOUND_BYTES = 1_500_000_000
+COMPARED = ("walked and validated in Python", "decoded and inserted by the engine alone")
 SOAK_DOORS = ("gRPC", "gRPC", "HTTP protobuf", "HTTP protobuf")
 
 
@@ -197,6 +200,27 @@ def show(measured: dict[str, Any], console: Console) -> None:
 
 def machine() -> str:
     return f"{platform.machine()}, {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
+
+
+def results(quick: bool) -> Iterable[Result]:
+    """As `tests.benchmarks.report` asks for: what the collector takes, beside parsing and inserting alone."""
+    sizes = Sizes(requests=64, singles=10, batch_requests=8, repeats=1) if quick else Sizes()
+    measured = figures(sizes)
+    for door, seen in measured["doors"].items():
+        row = partial(_row, n=seen.rate.spans)
+        for name in COMPARED:
+            reference = measured["references"][name].per_core_s
+            yield row(f"{door}, against {name}", seen.rate.per_core_s, reference, "executions per CPU-second")
+        yield row(f"{door}, stored", seen.rate.per_s, None, "executions/s")
+        yield row(f"{door}, acknowledged at full speed, p99", seen.latency_ms["p99 full speed"], None, "ms")
+        yield row(f"{door}, acknowledged alone, p99", seen.latency_ms["p99 alone"], None, "ms")
+    peak = measured["memory_peak_bytes"]
+    spans = sum(seen.rate.spans for seen in measured["doors"].values())
+    yield _row("memory of the collector, peak, against its bound", peak, MEMORY_BOUND_BYTES, "bytes", n=spans)
+
+
+def _row(name: str, ours: float, reference: float | None, unit: str, *, n: int) -> Result:
+    return Result.of(f"ingest: {name}", ours, reference, unit, n, "chdb", "grpcio", "protobuf")
 
 
 # ---- soak
