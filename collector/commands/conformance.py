@@ -102,7 +102,10 @@ def _listened(grpc_port: int, http_port: int, seconds: float | None, executions:
         with listening(examiner, grpc_port, http_port, look) as doors:
             told = Console(stderr=True)
             told.print(f"listening: OTLP gRPC {doors.grpc_url}, HTTP {doors.http_url}/v1/traces", soft_wrap=True)
-            told.print(f"  OTEL_EXPORTER_OTLP_ENDPOINT={doors.grpc_url} OTEL_EXPORTER_OTLP_PROTOCOL=grpc YOUR_ENGINE")
+            told.print(
+                f"  OTEL_EXPORTER_OTLP_ENDPOINT={doors.grpc_url} OTEL_EXPORTER_OTLP_PROTOCOL=grpc YOUR_ENGINE",
+                soft_wrap=True,
+            )
             deadline = None if seconds is None else time.monotonic() + seconds
             for wait_s in _waits(deadline):
                 if asked.wait(wait_s) or enough.is_set():

@@ -13,6 +13,10 @@ _SLACK_NS: Final = 1_000_000
 _IDLE_NS: Final = 1_000_000_000
 _DEPTHS_MIN: Final = 1_000
 """Executions after which a depth that was never 0 is told."""
+_STRETCH: Final = 16
+"""Executions whose wall times are judged together."""
+_STRETCH_MIN: Final = 4
+_SUM_SHARE: Final = 0.05
 _MISSED_SHARE: Final = 0.1
 """Share of wall times that late observers may spoil."""
 
@@ -33,6 +37,7 @@ class History:
         """Executions are missing here: what comes next is held against nothing before them."""
         self._before = None
         self._ends.clear()
+        self._wall_times.end_stretch()
 
     def take(self, execution: GraphExecution, span: str) -> Iterator[Breach]:
         """What the next execution breaks."""
@@ -73,26 +78,45 @@ class History:
 
 
 class _WallTimes:
-    """Wall times beside what two consecutive executions say of the idle gap between them."""
+    """Wall times beside what consecutive executions say of the idle gaps between them.
+
+    Judged by stretches, whose sums do not care where in an execution its device stood still.
+    """
 
     def __init__(self) -> None:
-        self._compared = 0
-        self._missed = 0
+        self._judged = self._missed = 0
+        self._stretch: list[tuple[int, int, bool]] = []
+        """Wall time, expected wall time, and whether these two are too far apart."""
+        self._first_off: tuple[Breach, str] | None = None
         self._example: tuple[Breach, str] | None = None
 
     def take(self, execution: GraphExecution, before: GraphExecution, span: str) -> None:
         expected_ns, slack_ns = _expected_wall_time(execution, before)
         wall_ns = execution.graph_wall_time_ns
-        self._compared += 1
-        if abs(wall_ns - expected_ns) <= slack_ns:
-            return
-        self._missed += 1
-        if self._example is None:
+        is_off = abs(wall_ns - expected_ns) > slack_ns
+        if is_off and self._first_off is None:
             value = f"{wall_ns} ns, and from the end before it {expected_ns} ns passed"
-            self._example = Breach(rules.WALL_TIME, "", value), span
+            self._first_off = Breach(rules.WALL_TIME, "", value), span
+        self._stretch.append((wall_ns, expected_ns, is_off))
+        if len(self._stretch) == _STRETCH:
+            self.end_stretch()
+
+    def end_stretch(self) -> None:
+        """Judge what there is of a stretch, unless it is too short to tell."""
+        stretch, first_off = self._stretch, self._first_off
+        self._stretch, self._first_off = [], None
+        if len(stretch) < _STRETCH_MIN:
+            return
+        self._judged += len(stretch)
+        wall_ns, expected_ns = sum(wall for wall, _, _ in stretch), sum(expected for _, expected, _ in stretch)
+        mostly_off = sum(is_off for _, _, is_off in stretch) * 2 > len(stretch)
+        if mostly_off and abs(wall_ns - expected_ns) > max(_SLACK_NS, int(expected_ns * _SUM_SHARE)):
+            self._missed += len(stretch)
+            self._example = self._example or first_off
 
     def at_the_end(self) -> Iterator[tuple[Breach, str, int]]:
-        if self._example is not None and self._missed > self._compared * _MISSED_SHARE:
+        self.end_stretch()
+        if self._example is not None and self._missed > self._judged * _MISSED_SHARE:
             yield *self._example, self._missed
 
 
