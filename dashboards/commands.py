@@ -111,6 +111,9 @@ def streamlit_command(settings: DashboardSettings) -> list[str]:
         "client.showErrorLinks": "false",
         "runner.magicEnabled": "false",
         "global.developmentMode": "false",
+        # How long a reading stands in while a newer one is fetched, in times of its freshness: else a page whose
+        # questions take long would blank every few seconds.
+        "runner.cacheBackgroundRefreshTTLMultiplier": "20",
         # Red means a flag here, and nothing else.
         "theme.light.primaryColor": "#1f66a3",
         "theme.dark.primaryColor": "#6bb1e3",

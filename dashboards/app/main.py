@@ -29,8 +29,10 @@ DENSER = """<style>
 .stMainBlockContainer { padding-top: 4rem; padding-bottom: 2rem; }
 .stMainBlockContainer [data-stale="true"] { opacity: 1 !important; }
 .stMainBlockContainer h1 { font-size: 1.6rem; }
+.stMainBlockContainer [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.75; }
 .stMainBlockContainer table { display: block; overflow-x: auto; }
 .stMainBlockContainer h3 { font-size: 1.2rem; }
+.stMainBlockContainer [data-testid="stPageLink"] p { white-space: normal; text-align: left; }
 @media (max-width: 640px) { .stMainBlockContainer table :is(td, th) { white-space: nowrap; } }
 </style>"""
 

@@ -37,7 +37,10 @@ def arm_cells(comparison: Comparison) -> alt.LayerChart:
         fillOpacity=alt.FillOpacity("arm:N", scale=alt.Scale(domain=arms, range=[0, 0.7]), legend=None),
         fill=alt.Fill("arm:N", scale=arm_scale(arms), legend=None),
         shape=alt.Shape(
-            "state:N", title=None, scale=alt.Scale(domain=STATES, range=["circle", "cross"]), legend=legend()
+            "state:N",
+            title=None,
+            scale=alt.Scale(domain=STATES, range=["circle", "cross"]),
+            legend=legend(symbolFillColor=palette.INK, symbolStrokeColor=palette.INK),
         ),
         tooltip=tooltip(comparison.metric),
     )
@@ -74,9 +77,9 @@ def arm_scale(arms: list[str]) -> alt.Scale:
     return alt.Scale(domain=arms, range=[palette.BEFORE, palette.AFTER])
 
 
-def legend() -> alt.Legend:
+def legend(**colours: str) -> alt.Legend:
     """Above the chart, in a column, so that two of them stand side by side on a telephone."""
-    return alt.Legend(orient="top", columns=1, labelLimit=0, symbolStrokeColor=palette.INK)
+    return alt.Legend(orient="top", columns=1, labelLimit=0, **colours)
 
 
 def tooltip(metric: Metric) -> list[alt.Tooltip]:

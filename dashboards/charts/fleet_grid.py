@@ -169,12 +169,15 @@ def fraction_colour() -> Any:
 
 
 def strip(base: alt.Chart, y: alt.Y, flag: str, side: int, size: RowSize) -> alt.Chart:
-    """A bar along the upper (-1) or lower (1) edge of flagged cells, seen however narrow they are."""
+    """A bar along the upper (-1) or lower (1) edge of flagged cells, seen however narrow they are.
+
+    Not for screen readers, who hear the verdict of the cell itself.
+    """
     thick = 4 if size.lines > 1 else 3
     offset = side * (size.height_px * 0.44 - thick / 2)
     drawn: alt.Chart = (
         base.transform_filter(f"datum.{flag}")
-        .mark_rect(height=thick, yOffset=offset, color=palette.FLAG, opacity=1)
+        .mark_rect(height=thick, yOffset=offset, color=palette.FLAG, opacity=1, aria=False)
         .encode(y=y)
     )
     return drawn
@@ -185,7 +188,9 @@ def words(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
     drawn: alt.Chart = (
         chart.transform_filter(f"datum.mark != '' && containerSize()[0] >= {NARROW_PX}")
         .transform_calculate(middle_ms="(datum.start_ms + datum.end_ms) / 2")
-        .mark_text(fontWeight="bold", fontSize=12 if size.lines > 1 else 9, baseline="middle", align="center")
+        .mark_text(
+            fontWeight="bold", fontSize=12 if size.lines > 1 else 9, baseline="middle", align="center", aria=False
+        )
         .encode(x=time_channel("middle_ms"), y=y, text="mark:N", color=text_colour())
     )
     return drawn

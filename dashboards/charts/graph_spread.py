@@ -65,12 +65,18 @@ def graph_spread(rows: pd.DataFrame, named: list[str], spread: Spread, words: st
             base.mark_point(filled=True, size=80, opacity=1).encode(
                 x=alt.X("median_ms:Q"), shape=alt.Shape("shown:N", scale=series_colours.shape_scale(names), legend=None)
             ),
-            base.mark_point(filled=False, shape="diamond", size=70, strokeWidth=2, color=palette.FLAG).encode(
-                x=alt.X("estimate_ms:Q"), color=alt.value(palette.FLAG)
-            ),
+            *estimate_layers(base, drawn),
         ]
     ).properties(height=alt.Step(ROW_PX), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
     return chart
+
+
+def estimate_layers(base: alt.Chart, drawn: pd.DataFrame) -> list[alt.Chart]:
+    """A mark at each mean estimate; none where none is known."""
+    if drawn.estimate_ms.isna().all():
+        return []
+    points = base.mark_point(filled=False, shape="diamond", size=70, strokeWidth=2, color=palette.FLAG)
+    return [points.encode(x=alt.X("estimate_ms:Q"), color=alt.value(palette.FLAG))]
 
 
 def drawn_rows(rows: pd.DataFrame, named: list[str], spread: Spread) -> pd.DataFrame:

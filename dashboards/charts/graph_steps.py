@@ -46,16 +46,12 @@ def graph_steps(
         )
     )
     lines = alt.Chart(rows).mark_line(strokeWidth=1, opacity=0.45).encode(x=x, y=y, color=colour, detail="instance:N")
-    marks = alt.Chart(change_rows(changes)).encode(x=time_channel("at_ms"))
     noted_rows = notes.note_rows(noted, rows.at_ms.min(), rows.at_ms.max())
     chart: alt.LayerChart = alt.LayerChart(
         layer=[
             lines,
             points,
-            marks.mark_rule(color=palette.FLAG, strokeWidth=1.5, strokeDash=[5, 3]).encode(tooltip=change_tooltip()),
-            marks.mark_text(color=palette.FLAG, align="right", dx=-5, baseline="top", fontSize=11).encode(
-                y=alt.value(2), text="words:N"
-            ),
+            *change_layers(changes),
             *notes.note_layers(noted_rows, time_channel),
         ]
     ).properties(height=HEIGHT_PX, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
@@ -80,6 +76,18 @@ def drawn_steps(steps: pd.DataFrame, named: list[str]) -> pd.DataFrame:
             "executions": steps.executions,
         }
     ).reset_index(drop=True)
+
+
+def change_layers(changes: Sequence[Change]) -> list[alt.Chart]:
+    """A line across at each change, with its words; none where nothing changed."""
+    if not changes:
+        return []
+    marks = alt.Chart(change_rows(changes)).encode(x=time_channel("at_ms"))
+    words = marks.mark_text(color=palette.FLAG, align="right", dx=-5, baseline="top", fontSize=11)
+    return [
+        marks.mark_rule(color=palette.FLAG, strokeWidth=1.5, strokeDash=[5, 3]).encode(tooltip=change_tooltip()),
+        words.encode(y=alt.value(2), text="words:N"),
+    ]
 
 
 def change_rows(changes: Sequence[Change]) -> pd.DataFrame:

@@ -22,7 +22,6 @@ from queries.compare.wording import how_computed, remarks
 
 USUAL_ARMS = ("before", "after")
 USUAL_ROWS = ("host", "package")
-ROWS_PX = 300
 
 
 def arms_stored(engines: Answer) -> list[str]:
@@ -39,8 +38,8 @@ def usual_arms(stored: list[str]) -> tuple[str, str]:
 
 def choose_rows() -> tuple[str, ...]:
     """What makes a row of the table."""
-    chosen = st.multiselect(
-        "One row for each", list(LABELS), default=list(USUAL_ROWS), key="by", bind="query-params", width=ROWS_PX
+    chosen = st.pills(
+        "One row for each", list(LABELS), selection_mode="multi", default=USUAL_ROWS, key="by", bind="query-params"
     )
     return tuple(chosen) or USUAL_ROWS
 

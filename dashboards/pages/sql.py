@@ -18,7 +18,7 @@ from queries.runner import RawFormat
 
 NAMED, WRITTEN = "a named query", "SQL of my own"
 TABLE, CHART = "table", "chart"
-FIELD_PX = 176
+FIELD_PX = 168
 TOPICS = {"gpu": "GPU"}
 FILES: dict[str, tuple[RawFormat, str, str]] = {
     "CSV": ("CSVWithNames", "csv", "text/csv"),

@@ -8,7 +8,7 @@ import pandas as pd
 from dashboards.links import cell_address
 from dashboards.reading.alerts import Alert, Kept, Standings
 from dashboards.rows import Row, rows_of
-from dashboards.words.markdown import Column, since, table
+from dashboards.words.markdown import Column, since, table, without_empty
 from dashboards.words.texts import counted, escaped
 
 ALERTS_MAX = 50
@@ -31,7 +31,7 @@ def alerts_sentence(known: Standings) -> str:
 def alerts_table(alerts: Sequence[Alert], zone: tzinfo) -> str:
     """One row an alert, each linked to its cell, or to the fleet where it is about none."""
     heads = [Column(name) for name in ("Alert", "Severity", "State", "Since", "What", "Host", "Finding")]
-    return table(heads, (alert_row(one, zone) for one in alerts[:ALERTS_MAX]))
+    return table(*without_empty(heads, [alert_row(one, zone) for one in alerts[:ALERTS_MAX]]))
 
 
 def alert_row(alert: Alert, zone: tzinfo) -> list[str]:
@@ -99,7 +99,7 @@ def history_table(changes: pd.DataFrame, zone: tzinfo) -> str:
         ]
         for one in rows_of(changes)
     ]
-    return table([Column(name) for name in ("When", "Alert", "Became", "Host", "Cell", "What")], rows)
+    return table(*without_empty([Column(name) for name in ("When", "Alert", "Became", "Host", "Cell", "What")], rows))
 
 
 def cell_link(change: Row) -> str:

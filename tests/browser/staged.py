@@ -92,7 +92,7 @@ PLACES = (
     Place(
         "sql-chart", f"sql?{urlencode({'with': 'SQL of my own', 'sql': STATEMENT, 'show': 'chart', 'mark': 'bars'})}"
     ),
-    Place("health", "health", has_chart=False),
+    Place("health", "health"),
 )
 """Every page."""
 

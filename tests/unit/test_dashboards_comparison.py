@@ -56,7 +56,7 @@ class TestPage:
             COMPARE_PAGE, arms_url, monkeypatch, before="after", after="before", by="host", metric="plain_fraction"
         )
         assert app.selectbox(key="before").value == "after"
-        assert app.multiselect(key="by").value == ["host"]
+        assert app.button_group(key="by").value == ["host"]
         assert "plain_fraction shifts by" in said(app)
         assert "▼ before is worse than after" in said(app) or "cannot be told" in said(app)
 
