@@ -42,8 +42,8 @@ class Recording:
             self.recorded.append,
             settings=TrackerSettings(**settings),
             observed=lambda execution, at_ns: self.observed.append((execution, at_ns)),
+            clock_ns=self.device.clock_ns,
         )
-        self.executions._tracker._clock_ns = self.device.clock_ns
         self.executions.poll()
         self.graph = FakeGraph(self.device)
         self.decode = self.executions.graph(self.graph, "decode", GraphKind.PLAIN_DECODE)
@@ -166,14 +166,13 @@ def test_closing_records_what_ends_in_time_and_says_what_does_not() -> None:
     assert len(recorded) == 1
 
 
-def test_after_long_idleness_the_calendar_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_long_idleness_the_calendar_is_looked_at_again() -> None:
     at = Recording()
     anchor = at.executions._calendar
     at.executions.idle()
     assert at.executions._calendar == anchor
-    monkeypatch.setattr(time, "monotonic_ns", lambda: anchor.monotonic_ns + 61_000 * MS)
     at.decode.replay()
-    at.device.wait()
+    at.device.now_ns += 61_000 * MS
     at.executions.idle()
     assert len(at.recorded) == 1
     assert at.executions._calendar != anchor

@@ -5,6 +5,8 @@ processes of their own (tensor or pipeline parallel) the host's times stand in.
 """
 
 import sys
+import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from engine_hooks.adapters.device.event_source import EventSource
@@ -19,9 +21,9 @@ _STEP: Final = "step"
 class DeviceTimes:
     """Puts events around the device work of steps, and gives the steps their times once the events have fired."""
 
-    def __init__(self, source: EventSource[Any]) -> None:
+    def __init__(self, source: EventSource[Any], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         """Makes all events there will ever be."""
-        self._tracker: ExecutionTracker[Any] = ExecutionTracker(source)
+        self._tracker: ExecutionTracker[Any] = ExecutionTracker(source, clock_ns=clock_ns)
         self._open: EventPair[Any] | None = None
 
     def begin(self, step: Step) -> None:

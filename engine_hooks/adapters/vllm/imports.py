@@ -40,7 +40,7 @@ class PostImportFinder:
             return None
         spec = self._spec_of_others(name, path, target)
         if spec is not None and spec.loader is not None:
-            _call_after_execution(spec.loader, callback)
+            _call_after_execution(spec.loader, name, callback)
         return spec
 
     def _spec_of_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
@@ -54,13 +54,17 @@ def _is_loading(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-def _call_after_execution(loader: Any, callback: Callback) -> None:
-    """Only this loader's method is replaced, so that whoever looks at the module finds its own loader there."""
+def _call_after_execution(loader: Any, name: str, callback: Callback) -> None:
+    """Only this loader's method is replaced, so that whoever looks at the module finds its own loader there.
+
+    A loader may serve many modules.
+    """
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
         execute(module)
-        _call(callback, module)
+        if module.__name__ == name:
+            _call(callback, module)
 
     try:
         loader.exec_module = exec_module

@@ -59,10 +59,11 @@ def watch(hooks: Mapping[Method, Hook], finder: PostImportFinder | None = None) 
     finder = finder or PostImportFinder()
     for module in dict.fromkeys(method.module for method in hooks):
         mine = {method: hook for method, hook in hooks.items() if method.module == module}
-        finder.watch(module, partial(_set, mine))
+        finder.watch(module, partial(set_on, hooks=mine))
 
 
-def _set(hooks: Mapping[Method, Hook], module: ModuleType) -> None:
+def set_on(module: ModuleType, hooks: Mapping[Method, Hook]) -> None:
+    """Wraps the methods of one module of vLLM; says which of them it does not have."""
     for method, hook in hooks.items():
         owner = getattr(module, method.owner, None)
         if owner is None or not hasattr(owner, method.name):
