@@ -468,7 +468,7 @@ SELECT
     t.service_instance_id AS service_instance_id,
     t.cell AS cell,
     host_name, engine_package, engine_recipe, cell_arm,
-    cell_started_at AS first_started_at,
+    toDateTime64('2200-01-01', 9, 'UTC') AS first_started_at,
     cell_received_at AS last_received_at,
     9223372036854775807 AS sequence_first,
     CAST((

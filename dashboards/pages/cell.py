@@ -12,6 +12,7 @@ from dashboards.parts.cell_chooser import offer_cells
 from dashboards.parts.charted import show_chart
 from dashboards.parts.notices import Known, say_freshness, say_problem, viewer_zone
 from dashboards.questions.cells import CANDIDATES_MAX, EXECUTIONS_MAX, around, bounds, is_running, window
+from dashboards.questions.verdicts import cells_now, inflation_now, stuck_now
 from dashboards.reading.answers import REFRESH_S, Answer, answer
 from dashboards.reading.outcomes import Outcome, story
 from dashboards.reading.store import clickhouse_url
@@ -27,7 +28,7 @@ EXECUTION_FIELD_PX = 360
 
 def cell_answer(instance: str, name: str) -> Answer:
     """The cell's row of `cells`."""
-    return answer("cells", service_instance_id=instance, cell=name, **window(name))
+    return cells_now(service_instance_id=instance, cell=name, **window(name))
 
 
 def is_live(cells: Answer) -> bool:
@@ -155,8 +156,8 @@ def draw(cells: Answer) -> list[Known]:
     cell: Row = first_row(cells.rows)
     which = {**cell_asked(cell), **bounds(cells.rows)}
     # A stretch of plain decode does not end with its cell: asked without an end, as the Fleet page asks.
-    stuck = answer("stuck_plain", **{name: value for name, value in which.items() if name != "to"})
-    inflation = answer("estimate_inflation", **which)
+    stuck = stuck_now(**{name: value for name, value in which.items() if name != "to"})
+    inflation = inflation_now(cells, **which)
     executions = answer("executions", limit=EXECUTIONS_MAX, **which)
     candidates = answer("candidates", limit=CANDIDATES_MAX, **which)
     st.markdown(cell_header(cell, viewer_zone()))

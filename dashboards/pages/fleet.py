@@ -27,7 +27,8 @@ from dashboards.questions.fleet import (
     worst_stretches,
 )
 from dashboards.questions.ranges import DEFAULT_RANGE, TimeRange, time_parameters
-from dashboards.reading.answers import REFRESH_S, Answer, answer
+from dashboards.questions.verdicts import stuck_now
+from dashboards.reading.answers import REFRESH_S, Answer
 from dashboards.words.cells import fleet_sentence
 from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
 
@@ -130,7 +131,7 @@ def newest(cells: pd.DataFrame) -> datetime:
 def stuck_asked(filters: Filters) -> Answer:
     """The stuck cells. Of one concurrency, all are asked for and most left out."""
     limit = STUCK_NARROWED_MAX if filters.concurrency else STUCK_ROWS_MAX
-    return answer("stuck_plain", limit=limit, **filters.parameters)
+    return stuck_now(limit=limit, **filters.parameters)
 
 
 def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) -> list[Answer]:

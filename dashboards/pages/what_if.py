@@ -16,6 +16,7 @@ from dashboards.parts.noted import noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.questions.cells import EXECUTIONS_MAX, window
 from dashboards.questions.ranges import held_range
+from dashboards.questions.verdicts import cells_now
 from dashboards.reading.answers import answer
 from dashboards.reading.outcomes import Outcome, exact_replay, simulated_replay
 from dashboards.reading.store import clickhouse_url
@@ -98,7 +99,7 @@ def simulation(outcome: Outcome[Replay]) -> None:
 
 def page(instance: str, name: str) -> None:
     """The page of a cell."""
-    cells = answer("cells", service_instance_id=instance, cell=name, **window(name))
+    cells = cells_now(service_instance_id=instance, cell=name, **window(name))
     cell = first_row(cells.rows)
     if cell is None:
         say_problem([cells])

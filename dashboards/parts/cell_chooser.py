@@ -6,7 +6,7 @@ import streamlit as st
 
 from dashboards.links import cell_parameters
 from dashboards.parts.notices import say_problem, viewer_zone
-from dashboards.reading.answers import answer
+from dashboards.questions.verdicts import cells_now, stuck_now
 from dashboards.rows import Row, rows_of
 from dashboards.words.texts import clock, engine_label, escaped, percent
 
@@ -21,11 +21,11 @@ def offer_cells(page: str, invitation: str) -> None:
         page: The page's file.
         invitation: What to do, in one sentence.
     """
-    stuck = answer("stuck_plain", limit=OFFERED_MAX, from_=SINCE)
-    cells = answer("cells", limit=OFFERED_MAX, from_=SINCE)
+    stuck = stuck_now(limit=OFFERED_MAX, from_=SINCE)
+    cells = cells_now(limit=OFFERED_MAX, from_=SINCE)
     if cells.known and cells.rows.empty:
-        stuck = answer("stuck_plain", limit=OFFERED_MAX, last_s=0)
-        cells = answer("cells", limit=OFFERED_MAX, last_s=0)
+        stuck = stuck_now(limit=OFFERED_MAX, last_s=0)
+        cells = cells_now(limit=OFFERED_MAX, last_s=0)
     say_problem([stuck, cells])
     if not cells.known:
         return

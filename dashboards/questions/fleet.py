@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from dashboards.questions.ranges import TimeRange, time_parameters
+from dashboards.questions.verdicts import cells_now
 from dashboards.reading.answers import Answer, answer, slow_answer
 from dashboards.words.texts import counted
 
@@ -64,7 +65,7 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
     """
     chosen = matching(engines, filters)
     if chosen.empty or chosen.cells.sum() <= CELLS_MAX:
-        found = answer("cells", **filters.parameters)
+        found = cells_now(**filters.parameters)
         return Fleet(replace(found, rows=narrowed(found.rows, filters.concurrency)), 0)
     stretch_s = stretch_of(chosen.last_seen.max() - chosen.first_seen.min())
     found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)

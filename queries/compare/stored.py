@@ -40,7 +40,7 @@ def cells_of_arm(url: str, arm: str, from_: str | None, to: str | None) -> list[
     """
     if not arm:
         raise CallError("--arm takes two names: --arm before,after")
-    rows = run("cells", url, "rows", arm=arm, limit=CELLS_MAX + 1, **{"from": from_, "to": to})
+    rows = run("live_cells", url, "rows", arm=arm, limit=CELLS_MAX + 1, **{"from": from_, "to": to})
     if len(rows) > CELLS_MAX:
         raise CallError(f"arm {arm} has more than {CELLS_MAX:,} cells: narrow the time by --from and --to")
     return cells_of(rows)

@@ -60,7 +60,10 @@ def answered(url: str, last_s: int) -> Seen:
     Raises:
         QueriesError: as `run`, of the cells; without the marks the rest is shown.
     """
-    rows = run("cells", url, "rows", last_s=last_s, limit=CELLS_MAX)
+    rows = run("live_cells", url, "rows", last_s=last_s, limit=CELLS_MAX)
+    if rows and not any(row["judged_at"] for row in rows):
+        # Nobody judges for this store, or has yet.
+        rows = run("cells", url, "rows", last_s=last_s, limit=CELLS_MAX)
     known = Seen(tuple(engines_of(rows)), at=datetime.now(UTC), cut=len(rows) == CELLS_MAX)
     if not rows:
         return known

@@ -9,7 +9,7 @@
 -- column engine_package [] | Build under test.
 -- column engine_recipe [] | Configuration under test.
 -- column cell_arm [] | Arm of the comparison.
--- column first_started_at [time] | First submission.
+-- column first_started_at [time] | The latest instant there is, so that it changes nothing.
 -- column last_received_at [time] | Last arrival.
 -- column sequence_first [] | The largest number there is, so that it changes nothing.
 -- column judgement [] | When it was judged, by how many executions, and what was found, as cell_windows has it.
@@ -21,7 +21,7 @@ SELECT
     t.service_instance_id AS service_instance_id,
     t.cell AS cell,
     host_name, engine_package, engine_recipe, cell_arm,
-    cell_started_at AS first_started_at,
+    toDateTime64('2200-01-01', 9, 'UTC') AS first_started_at,
     cell_received_at AS last_received_at,
     9223372036854775807 AS sequence_first,
     CAST((

@@ -33,6 +33,7 @@
 -- column tokens_per_s [tokens/s] | batch_tokens_emitted / elapsed_s.
 -- column gpu_busy_fraction [fraction] | GPU time / elapsed time.
 -- column judged [] | turned_s counts all of its stored executions; else those that were stored when it was judged last, seconds ago in a store whose collector runs.
+-- column judged_at [time] | When it was judged last; empty where it never was.
 -- table: host_name, cell, stuck, inflated, plain_fraction, tokens_per_s, engine_package, started_at, executions, executions_lost, cell_arm, turned_s, scheduler_cost_model
 -- example: tachograph query live_cells --param from=-30m
 SELECT
@@ -66,7 +67,8 @@ SELECT
     tokens AS batch_tokens_emitted,
     tokens / nullIf(elapsed_s, 0) AS tokens_per_s,
     gpu_ns / 1e9 / nullIf(elapsed_s, 0) AS gpu_busy_fraction,
-    toBool(judgement.executions = executions) AS judged
+    toBool(judgement.executions = executions) AS judged,
+    nullIf(judgement.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
 FROM cells_told
 ORDER BY started_at DESC, service_instance_id, cell
 LIMIT {limit:UInt64}

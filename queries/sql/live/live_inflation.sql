@@ -26,6 +26,7 @@
 -- column tokens_lost [tokens] | Expected tokens lost by the decisions turned, at measured costs.
 -- column inflated [] | turned_s is at least inflated_above_s.
 -- column judged [] | All executions of the cell are counted; else those that were stored when it was judged last.
+-- column judged_at [time] | When it was judged last; empty where it never was.
 -- table: host_name, cell, graph, inflated, cost_ns, estimate_max_ns, ratio_max, decisions_turned, turned_s, decisions_overcharged, estimate_mean_ns, overcharged_since, measured_in
 -- example: tachograph query live_inflation --param cell=bench-r014
 SELECT
@@ -48,7 +49,8 @@ SELECT
     one.turned_s AS turned_s,
     one.tokens_lost AS tokens_lost,
     toBool(turned_s >= {inflated_above_s:Float64}) AS inflated,
-    toBool(judgement.executions = cell_executions) AS judged
+    toBool(judgement.executions = cell_executions) AS judged,
+    nullIf(judgement.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
 FROM cells_told
 ARRAY JOIN judgement.inflation AS one
 ORDER BY turned_s DESC, decisions_overcharged DESC, service_instance_id, cell, graph

@@ -25,6 +25,7 @@
 -- column turned_s [s] | Wall time of decisions that inflated estimates turned to a worse graph.
 -- column inflated [] | turned_s is at least inflated_above_s: stuck by the scheduler's own estimates.
 -- column judged [] | The columns from plain_since on count all executions of the cell; else those that were stored when it was judged last; empty before.
+-- column judged_at [time] | When it was judged last; empty where it never was.
 -- table: host_name, cell, plain_fraction, plain_since, plain_stretch_s, tokens_per_s, inflated, gain_percent, best_speculative_graph, engine_package, turned_s, scheduler_cost_model
 -- example: tachograph query live_stuck --param from=-30m
 SELECT
@@ -44,7 +45,8 @@ SELECT
     100 * (speculative_tokens_per_s / plain_tokens_per_s - 1) AS gain_percent,
     judgement.turned_s AS turned_s,
     toBool(turned_s >= {inflated_above_s:Float64}) AS inflated,
-    toBool(judgement.executions = cell_executions) AS judged
+    toBool(judgement.executions = cell_executions) AS judged,
+    nullIf(judgement.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
 FROM cells_told
 WHERE is_stuck
 ORDER BY plain_fraction DESC, plain_s DESC, service_instance_id, cell

@@ -1,0 +1,90 @@
+-- question: Do the rollups say what the executions say: which 30 s of which engine differ, and in what?
+-- parameter from: DateTime64(9, 'UTC') = -1d | From the 30 s window of this instant on.
+-- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Before the 30 s window of this instant.
+-- parameter service_instance_id: String = '' | One engine instance; '' is any.
+-- parameter limit: UInt64 = 10000 | At most so many differences.
+-- column service_instance_id [] | The engine instance.
+-- column window_started_at [time] | The 30 s window.
+-- column rollup [] | The table that differs from graph_executions.
+-- column executions_stored [executions] | What graph_executions has.
+-- column executions_rolled_up [executions] | What the rollup has.
+-- column differing [] | The counts, sums and extremes that differ.
+-- table: service_instance_id, window_started_at, rollup, executions_stored, executions_rolled_up, differing
+-- example: tachograph query rollup_differences --param from=-30d
+SELECT
+    service_instance_id,
+    window_started_at,
+    one.1 AS rollup,
+    stored[1] AS executions_stored,
+    one.2[1] AS executions_rolled_up,
+    -- By second, neither extremes nor sequence numbers are kept.
+    arrayFilter(
+        (name, is_kept, figure, rolled_up) -> is_kept AND figure != rolled_up,
+        ['executions', 'tokens', 'GPU time', 'plain wall time', 'speculative wall time', 'first submission', 'last submission', 'sequence numbers'],
+        arrayMap(place -> rollup != 'engine_seconds' OR place <= 5, range(1, 9)),
+        stored,
+        one.2
+    ) AS differing
+FROM
+(
+    SELECT
+        service_instance_id,
+        window_started_at,
+        arrayResize(anyIf(sums, source = 'graph_executions'), 8) AS stored,
+        arrayMap(
+            rollup -> (rollup, arrayResize(groupArrayIf(sums, source != 'graph_executions')[indexOf(groupArrayIf(source, source != 'graph_executions'), rollup)], 8)),
+            ['cell_graphs', 'cell_windows', 'engine_seconds']
+        ) AS rollups
+    FROM
+    (
+        SELECT
+            'graph_executions' AS source,
+            service_instance_id,
+            toStartOfInterval(e.started_at, INTERVAL 30 SECOND) AS window_started_at,
+            [toInt64(count()), ifNull(sum(batch_tokens_emitted), 0), sum(graph_gpu_time_ns),
+                sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'plain_decode'),
+                sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'speculative'),
+                toUnixTimestamp64Nano(min(e.started_at)), toUnixTimestamp64Nano(max(e.started_at)), toInt64(uniqExact(graph_sequence))] AS sums
+        FROM graph_executions AS e
+        WHERE e.started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND e.started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        GROUP BY service_instance_id, window_started_at
+        UNION ALL
+        SELECT
+            'cell_graphs', service_instance_id, window_started_at,
+            [toInt64(sum(g.executions)), sum(g.tokens_emitted), sum(g.gpu_time_ns),
+                sumIf(ordinary_wall_time_ns, graph_kind = 'plain_decode'), sumIf(ordinary_wall_time_ns, graph_kind = 'speculative'),
+                toUnixTimestamp64Nano(min(g.first_started_at)), toUnixTimestamp64Nano(max(g.last_started_at)), toInt64(groupBitmapMerge(g.sequences))]
+        FROM cell_graphs AS g
+        WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        GROUP BY service_instance_id, window_started_at
+        UNION ALL
+        SELECT
+            'cell_windows', service_instance_id, window_started_at,
+            [toInt64(sum(w.executions)), sum(w.tokens_emitted), sum(w.gpu_time_ns),
+                sum(w.plain_wall_time_ns), sum(w.speculative_wall_time_ns),
+                toUnixTimestamp64Nano(min(w.first_started_at)), toUnixTimestamp64Nano(max(w.last_started_at)), toInt64(groupBitmapMerge(w.sequences))]
+        FROM cell_windows AS w
+        WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        GROUP BY service_instance_id, window_started_at
+        UNION ALL
+        SELECT
+            'engine_seconds', service_instance_id, toStartOfInterval(second_started_at, INTERVAL 30 SECOND) AS window_started_at,
+            [toInt64(sum(s.executions)), sum(s.tokens_emitted), sum(s.gpu_time_ns), sum(s.plain_wall_time_ns), sum(s.speculative_wall_time_ns)]
+        FROM engine_seconds AS s
+        WHERE second_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND second_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        GROUP BY service_instance_id, window_started_at
+    )
+    GROUP BY service_instance_id, window_started_at
+)
+ARRAY JOIN rollups AS one
+WHERE notEmpty(differing)
+ORDER BY window_started_at, service_instance_id, rollup
+LIMIT {limit:UInt64}

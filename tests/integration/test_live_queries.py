@@ -1,0 +1,134 @@
+"""Live questions: the rollups say what the executions say, and what was judged is what judging again gives."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from collector.judging import CellJudge, judge_cells
+from collector.store_client import StoreClient
+from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.span import EXECUTION_COLUMNS
+from queries.judging import statement
+from queries.runner import asked
+from tests.fixtures.asking import ask
+from tests.fixtures.query_rows import ENGINE, believing, insert, round_of, row_of
+
+ROOT = Path(__file__).parents[2]
+EVERYTHING = {"last_s": 0}
+AGES_S = 400 * 86_400
+FOOLED = believing({"decode": (13, 4), "P128": (34.5, 10)})
+EXACT = {"live_cells": "cells", "live_stuck": "stuck_plain", "live_inflation": "estimate_inflation"}
+OF_JUDGEMENT = {"judged", "judged_at"}
+
+
+def fooled_cell(first: int, rounds: int = 400) -> list[GraphExecution]:
+    """P128 measured, then charged too much for the rest: plain decode."""
+    measured = [round_of(first + n, (first + n) * 30, "P128", 28, **FOOLED) for n in range(8)]
+    return measured + [round_of(first + n, (first + n) * 30, "decode", 13, **FOOLED) for n in range(8, rounds)]
+
+
+def differences(client: Client) -> list[dict[str, Any]]:
+    return ask(client, "rollup_differences", **{"from": "2026-01-01"})
+
+
+def agree(client: Client, **values: Any) -> None:
+    """Every live query tells what its exact one does."""
+    for live, exact in EXACT.items():
+        told, judged = ask(client, live, **EVERYTHING, **values), ask(client, exact, **EVERYTHING, **values)
+        assert judged
+        approximately = [
+            {name: pytest.approx(value) if isinstance(value, float) else value for name, value in row.items()}
+            for row in judged
+        ]
+        assert [{name: row[name] for name in row if name not in OF_JUDGEMENT} for row in told] == approximately
+        assert all(row["judged"] for row in told)
+
+
+def test_the_collectors_statement_is_the_catalogues() -> None:
+    written = (ROOT / "collector/judge_cells.sql").read_text()
+    assert written == statement(), "run: python -m queries.judging > collector/judge_cells.sql"
+
+
+def test_judged_cells_are_told_as_judging_tells_them(clickhouse: Client) -> None:
+    insert(clickhouse, fooled_cell(0))
+    (before,) = ask(clickhouse, "live_cells", **EVERYTHING)
+    assert (before["stuck"], before["inflated"], before["judged"], before["judged_at"]) == (True, False, False, None)
+    assert judge_cells(clickhouse, AGES_S) == 1
+    agree(clickhouse)
+    assert judge_cells(clickhouse, AGES_S) == 0
+
+
+def test_late_repeated_and_lost_executions_correct_rollups_and_verdicts(clickhouse: Client) -> None:
+    whole = fooled_cell(0)
+    insert(clickhouse, [one for one in whole if one.graph_sequence % 7])
+    judge_cells(clickhouse, AGES_S)
+    late = [row_of(one, ENGINE) for one in whole if one.graph_sequence % 7 == 0 and one.graph_sequence != 350]
+    token = {"insert_deduplication_token": "late", "deduplicate_blocks_in_dependent_materialized_views": 1}
+    for _ in range(3):
+        clickhouse.insert("graph_executions", late, column_names=list(EXECUTION_COLUMNS), settings=token)
+    assert differences(clickhouse) == []
+    (row,) = ask(clickhouse, "live_cells", **EVERYTHING)
+    assert (row["executions"], row["executions_lost"], row["judged"]) == (399, 1, False)
+    judge_cells(clickhouse, AGES_S)
+    agree(clickhouse)
+    for table in ("cell_graphs", "cell_windows", "engine_seconds"):
+        clickhouse.command(f"OPTIMIZE TABLE {table} FINAL")
+    assert differences(clickhouse) == []
+    agree(clickhouse)
+
+
+def test_a_rollup_that_is_off_is_found(clickhouse: Client) -> None:
+    insert(clickhouse, fooled_cell(0, 20))
+    clickhouse.command("INSERT INTO cell_windows SELECT * REPLACE (1 AS executions) FROM cell_windows")
+    clickhouse.command("TRUNCATE TABLE engine_seconds")
+    found = {row["rollup"]: row for row in differences(clickhouse)}
+    assert set(found) == {"cell_windows", "engine_seconds"}
+    assert "executions" in found["cell_windows"]["differing"]
+    assert (found["engine_seconds"]["executions_stored"], found["engine_seconds"]["executions_rolled_up"]) == (20, 0)
+
+
+def test_one_who_judges_looks_at_everything_first(clickhouse: Client) -> None:
+    insert(clickhouse, fooled_cell(0, 20))
+    judge = CellJudge(StoreClient(lambda: clickhouse), clock=lambda: 0.0)
+    assert judge.look(clickhouse) == 1
+    assert judge.look(clickhouse) == 0
+
+
+LIVE = {
+    "live_cells": {"from": "2026-11-01"},
+    "live_stuck": {"from": "2026-11-01"},
+    "live_inflation": {"from": "2026-11-01"},
+    "fleet_stretches": {"from": "2026-11-01"},
+    "engines": {"from": "2026-11-01"},
+    "clock_skew": {"from": "2026-11-01"},
+    "stuck_engines": {},
+    "silent_engines": {},
+    "skewed_clocks": {},
+    "lost_executions": {},
+}
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_live_questions_read_narrow_rollups_alone(clickhouse: Client, name: str) -> None:
+    """What makes them cost the same however much is stored; held here by what is read, not by how long it takes."""
+    sql, parameters = asked(name, LIVE[name])
+    tree = "\n".join(row[0] for row in clickhouse.query(f"EXPLAIN QUERY TREE {sql}", parameters=parameters).result_rows)
+    assert set(re.findall(r"table_name: \w+\.(\w+)", tree)) == {"cell_windows"}
+
+
+def test_the_newest_half_hour_is_found_without_the_rest(clickhouse: Client) -> None:
+    """By the order of the table: granules of other times are not read."""
+    clickhouse.command(
+        "INSERT INTO cell_windows (received_on, window_started_at, service_instance_id, cell) SELECT '2026-11-01',"
+        " toDateTime('2026-11-01 00:00:00', 'UTC') + intDiv(number, 50) * 30, concat('engine-', toString(number % 50)), '' FROM numbers(100000)"
+    )
+    sql, parameters = asked("live_cells", {"from": "2026-11-01 16:00:00", "history_s": 0})
+    plan = [row[0].strip() for row in clickhouse.query(f"EXPLAIN indexes = 1 {sql}", parameters=parameters).result_rows]
+    granules = [
+        line.removeprefix("Granules: ").split("/") for line in plan if line.startswith("Granules: ") and "/" in line
+    ]
+    assert int(granules[0][1]) > 90
+    assert int(granules[-1][0]) <= 8
