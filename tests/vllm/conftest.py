@@ -4,6 +4,7 @@ Not among the paths that the main run collects: `make test-vllm` makes the inter
 """
 
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,11 +16,14 @@ from tests.vllm.driven import VLLM_PYTHON, Vllm
 
 
 @pytest.fixture
-def report(pytestconfig: pytest.Config) -> Callable[[str], None]:
+def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     """Writes a measured figure into the run's output."""
-    reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
-    assert reporter is not None
-    return lambda line: reporter.write_line(f"\n{line}")
+
+    def write(line: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{line}\n")
+
+    return write
 
 
 @pytest.fixture(scope="session")

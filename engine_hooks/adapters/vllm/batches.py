@@ -73,24 +73,21 @@ def verified(scheduler: Any, output: Any, model_output: Any) -> tuple[int, int]:
     To be called before `Scheduler.update_from_output`, which cuts `sampled_token_ids` in place where a request
     stops, and takes aborted requests out.
     """
-    sampled_ids = model_output.sampled_token_ids
-    drafted = accepted = 0
-    own = getattr(scheduler, "num_sampled_tokens_per_step", 1)
+    sampled_ids, index_of = model_output.sampled_token_ids, model_output.req_id_to_index
+    requests, own = scheduler.requests, scheduler.num_sampled_tokens_per_step
     invalid = output.num_invalid_spec_tokens or {}
+    drafted = accepted = 0
     for request_id, drafts in output.scheduled_spec_decode_tokens.items():
-        request = scheduler.requests.get(request_id)
-        if not drafts or request is None or request.is_finished() or _is_dropped(request):
+        request = requests.get(request_id)
+        if request is None or not drafts or request.is_finished():
             continue
-        sampled = sampled_ids[model_output.req_id_to_index[request_id]] if sampled_ids else ()
-        if len(sampled) or own == 0:
+        if request.num_stale_output_tokens > 0 and request.drop_stale_output:
+            continue  # preempted and resumed while this step ran: vLLM throws its tokens away
+        sampled = len(sampled_ids[index_of[request_id]]) if sampled_ids else 0
+        if sampled or not own:
             drafted += len(drafts) - invalid.get(request_id, 0)
-            accepted += max(len(sampled) - own, 0)
+            accepted += max(sampled - own, 0)
     return drafted, accepted
-
-
-def _is_dropped(request: Any) -> bool:
-    """Preempted and resumed while this step ran: vLLM throws its tokens away."""
-    return getattr(request, "num_stale_output_tokens", 0) > 0 and bool(request.drop_stale_output)
 
 
 def tokens_emitted(outputs: Any) -> int:
