@@ -241,3 +241,13 @@ def test_sections_of_the_contract_are_there() -> None:
     headings = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "contract.md").read_text(), re.MULTILINE)
     anchors = {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
     assert {rule.section.partition("#")[2] for rule in RULES} <= anchors
+
+
+def test_a_device_that_stands_still_within_executions_has_right_wall_times() -> None:
+    """Its GPU time ends before it does: what is missing of one wall time comes with the next."""
+    stalls_ns = (0, 8_000_000, 0, 9_000_000, 7_000_000, 0)
+    run = [
+        changed(case, {"graph.wall_time_ns": ROUND_NS + stalls_ns[at % 6] - stalls_ns[(at - 1) % 6]})
+        for at, case in enumerate(good_run(48))
+    ]
+    assert "wall-time" not in broken_rules(run)
