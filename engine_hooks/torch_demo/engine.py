@@ -1,6 +1,5 @@
 """The engine: the host's loop over two submissions in flight, under the embedded scheduler."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +78,9 @@ class SpeculativeEngine:
         )
         settings = SchedulerSettings(CALIBRATION_EXECUTIONS, acceptance_prior=tuning.acceptance)
         self.scheduler = Scheduler(self.graphs, cost_model, settings)
-        self.executions = DeviceExecutions(QueueEventSource(queue), record, observed=self._learn)
+        self.executions = DeviceExecutions(
+            QueueEventSource(queue), record, observed=self._learn, clock_ns=queue.clock_ns
+        )
         self._lanes = lanes
         self._queue = queue
         self.tuning = tuning
@@ -97,7 +98,7 @@ class SpeculativeEngine:
         self._supply = requests(seed, lanes.model.shape.vocabulary, tokens_max)
         self._batch: list[Request | None] = [None] * lanes.count
         self._in_flight: deque[Round] = deque()
-        self._events = deque(QueueEvent() for _ in range(IN_FLIGHT_MAX))
+        self._events = deque(queue.new_event() for _ in range(IN_FLIGHT_MAX))
         self._taken_in: Round | None = None
         self._sequence = -1
         self._began_ns = 0
@@ -111,7 +112,7 @@ class SpeculativeEngine:
         """
         while self.scheduler.calibrating:
             self.step()
-        self._began_ns = time.monotonic_ns()
+        self._began_ns = self._queue.clock_ns()
         until_s = seconds or float("inf")
         while self.elapsed_s < until_s and not stopping():
             self.step()
@@ -124,7 +125,7 @@ class SpeculativeEngine:
     @property
     def elapsed_s(self) -> float:
         """Since the first round after calibration."""
-        return (time.monotonic_ns() - self._began_ns) / 1e9
+        return (self._queue.clock_ns() - self._began_ns) / 1e9
 
     def step(self) -> None:
         """Plan and submit one round, once there is room for it."""
@@ -134,7 +135,7 @@ class SpeculativeEngine:
         if free_lane is not None and not self.scheduler.calibrating:
             self._submit_prefill(free_lane)
             return
-        decision = self.scheduler.choose(BatchState(time.monotonic_ns(), self._lanes.count))
+        decision = self.scheduler.choose(BatchState(self._queue.clock_ns(), self._lanes.count))
         while decision.calibrates and self._in_flight:
             self._take_in()
         if decision.graph.verification_budget and not decision.calibrates:

@@ -43,6 +43,7 @@ class HostDelays:
 
     def __init__(self, delays: Iterable[HostDelay], sleep: Callable[[float], None] = time.sleep) -> None:
         self._waiting = sorted(delays, reverse=True)
+        self.asked = len(self._waiting)
         self._sleep = sleep
         self.met: list[MetDelay] = []
         """Those that have happened."""

@@ -7,7 +7,7 @@ from itertools import accumulate
 from operator import mul
 from typing import Final, NamedTuple
 
-from engine_hooks.adapters.torch_cpu.device_queue import DeviceQueue, QueueEvent
+from engine_hooks.adapters.torch_cpu.device_queue import DeviceQueue
 from engine_hooks.scheduler.acceptance import depth_counts
 from engine_hooks.scheduler.graphs import DRAFTS_PER_LANE_MAX
 from engine_hooks.torch_demo.errors import DemoError
@@ -86,7 +86,7 @@ def _gpu_times_ns(lanes: Lanes, queue: DeviceQueue) -> tuple[int, ...]:
 
 def _run(queue: DeviceQueue, work: Callable[[], object]) -> int:
     """One piece of work, alone; its processor time in ns."""
-    start, end = QueueEvent(), QueueEvent()
+    start, end = queue.new_event(), queue.new_event()
     queue.record(start)
     queue.submit(work)
     queue.record(end)

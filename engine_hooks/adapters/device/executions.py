@@ -43,6 +43,7 @@ class DeviceExecutions(Generic[EventT]):
         *,
         settings: TrackerSettings | None = None,
         observed: Observed | None = None,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Makes the pool of events.
 
@@ -51,13 +52,15 @@ class DeviceExecutions(Generic[EventT]):
             record: Takes each execution: `Recorder.record`.
             settings: Bounds of the pool.
             observed: Is called with each execution as well, and the instant at which its end was observed on
-                `time.monotonic_ns`: what an embedded scheduler learns from (`cost_model.measurement_of`).
+                `clock_ns`: what an embedded scheduler learns from (`cost_model.measurement_of`).
+            clock_ns: The host's monotonic clock.
         """
-        self._tracker = ExecutionTracker(source, settings)
+        self._tracker = ExecutionTracker(source, settings, clock_ns)
+        self._clock_ns = clock_ns
         self._source_name = source.gpu_time_source
         self._record = record
         self._observed = observed
-        self._calendar = MonotonicAnchor.take()
+        self._calendar = MonotonicAnchor.take(clock_ns)
         self._record_losses = Losses()
 
     def graph(self, graph: Replayable, name: str, kind: GraphKind) -> "RecordedGraph[EventT]":
@@ -78,10 +81,10 @@ class DeviceExecutions(Generic[EventT]):
     def idle(self) -> None:
         """The engine has run out of work: call it when the last results are in, before waiting for requests."""
         self._tracker.idle()
-        now_ns = time.monotonic_ns()
+        now_ns = self._clock_ns()
         if now_ns - self._calendar.monotonic_ns > CALENDAR_NS:  # no interval spans this
             self.poll()
-            self._calendar = MonotonicAnchor.take()
+            self._calendar = MonotonicAnchor.take(self._clock_ns)
 
     def poll(self, until: int | None = None) -> int:
         """Record what has ended since the last poll; how many executions that were.

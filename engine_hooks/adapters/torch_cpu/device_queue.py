@@ -82,6 +82,14 @@ class DeviceQueue:
         self._thread = threading.Thread(target=self._run, name="tachograph-device-queue", daemon=True)
         self._thread.start()
 
+    def new_event(self) -> QueueEvent:
+        """An event to record on this queue."""
+        return QueueEvent()
+
+    def clock_ns(self) -> int:
+        """The clock that events are stamped by: the host's monotonic one."""
+        return time.monotonic_ns()
+
     def submit(self, work: Callable[[], object]) -> None:
         """Run this after everything submitted before.
 

@@ -1,7 +1,5 @@
 """Events of a device queue, as the tracker takes them."""
 
-import time
-
 from engine_hooks.adapters.device.event_source import HostInstant
 from engine_hooks.adapters.torch_cpu.device_queue import DeviceQueue, QueueEvent
 from engine_hooks.contract.names import GpuTimeSource
@@ -22,7 +20,7 @@ class QueueEventSource:
 
     def new_event(self) -> QueueEvent:
         """An event that was never recorded."""
-        return QueueEvent()
+        return self._queue.new_event()
 
     def available(self) -> bool:
         """Always: nothing is captured here."""
@@ -50,6 +48,6 @@ class QueueEventSource:
 
     def anchor(self, event: QueueEvent) -> HostInstant:
         """The device's clock is the host's."""
-        now_ns = time.monotonic_ns()
+        now_ns = self._queue.clock_ns()
         event.stamp(now_ns)
         return HostInstant(now_ns, 0)

@@ -8,7 +8,6 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from engine_hooks.contract.names import GraphKind
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.torch_demo.engine import SpeculativeEngine
 
@@ -84,6 +83,7 @@ def summary_of(engine: SpeculativeEngine, recorder: Recorder, instance: str) -> 
         "gain_at_start": tuning.gain,
         "acceptance_at_start": list(tuning.acceptance),
         "gpu_times_at_start_ns": list(tuning.gpu_times_ns),
+        "host_delays_asked": engine.delays.asked,
         "host_delays": [
             {"began_unix_ns": met.began_unix_ns, "duration_s": met.delay.duration_s} for met in engine.delays.met
         ],
@@ -95,16 +95,15 @@ def summary_of(engine: SpeculativeEngine, recorder: Recorder, instance: str) -> 
 
 def as_text(summary: Mapping[str, Any]) -> str:
     """The end of a run."""
-    plain = [name for name, kind in summary["graphs"].items() if kind == GraphKind.PLAIN_DECODE]
     charged = ", ".join(
         f"{name} {(own['gpu_ns'] + own['handoff_ns']) / MS_NS:.1f} ms" for name, own in summary["estimates"].items()
     )
     lost = ", ".join(f"{count:,} {reason}" for reason, count in summary["lost"].items())
-    return "\n".join(
-        [
-            f"{summary['seconds']:.1f} s, {summary['tokens_per_second']:,.0f} tokens/s, {summary['plain_fraction']:.0%} "
-            f"of the decoding in {', '.join(plain)}; charged at the end: {charged}",
-            f"the host stumbled {len(summary['host_delays'])} times as asked",
-            f"{summary['sent']:,} executions sent" + (f"; lost: {lost}" if lost else ""),
-        ]
-    )
+    asked, met = summary["host_delays_asked"], len(summary["host_delays"])
+    lines = [
+        f"{summary['seconds']:.1f} s, {summary['tokens_per_second']:,.0f} tokens/s, "
+        f"{summary['plain_fraction']:.0%} of the decoding plain; charged at the end: {charged}",
+        f"{met} of {asked} host delays met a speculative round" if asked else "",
+        f"{summary['sent']:,} executions sent" + (f"; lost: {lost}" if lost else ""),
+    ]
+    return "\n".join(line for line in lines if line)
