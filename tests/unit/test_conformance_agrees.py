@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
@@ -86,6 +86,7 @@ def test_each_case_of_the_contract(case: SpanCase) -> None:
     _agrees(request_of([case]))
 
 
+@settings(deadline=None)
 @given(_requests())
 def test_anything_at_all(request: bytes) -> None:
     _agrees(request)
