@@ -18,8 +18,8 @@ from engine_hooks.torch_demo.starting import engine_on
 from tests.fixtures.running import ROOT, Addresses, running_collector, tachograph
 from tests.fixtures.undisturbed import UndisturbedQueue
 
-SECONDS = 4.2
-STUMBLE_AT_S = 0.8
+SECONDS = 3.7
+STUMBLE_AT_S = 0.5
 ATTEMPTS = 3
 
 
@@ -94,7 +94,7 @@ def test_the_command_gets_stuck_as_well_where_the_machine_lets_it(collector: Add
         cell = f"command-{attempt}"
         done = demo(
             collector,
-            *("--cost-model", "exposed_mean", "--host-delay", "60ms@2s", "--seconds", "7", "--cell", cell, "--json"),
+            *("--cost-model", "exposed_mean", "--host-delay", "60ms@2s", "--seconds", "6", "--cell", cell, "--json"),
         )
         assert done.returncode == 0, done.stderr
         summary = json.loads(done.stdout)
@@ -138,18 +138,3 @@ def test_without_torch_one_line_says_what_to_do(tmp_path: Path) -> None:
     (line,) = done.stderr.splitlines()
     assert line.startswith("tachograph: the demo engine needs PyTorch")
     assert line.endswith("pip install torch")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--host-delay", "60ms"], "--host-delay '60ms': write it as 60ms@10s"),
-        (["--cost-model", "mean"], "no cost model is called 'mean'"),
-        (["--otlp-endpoint", "nowhere"], "'nowhere' is no OTLP endpoint"),
-    ],
-)
-def test_wrong_options_are_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
-    done = demo(Addresses(tmp_path, 1, 1, 1, 1), *arguments)
-    assert done.returncode != 0
-    assert len(done.stderr.splitlines()) == 1
-    assert said in done.stderr

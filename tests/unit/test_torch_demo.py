@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -12,10 +13,12 @@ from scipy.stats import chisquare
 
 from engine_hooks.adapters.device.errors import DeviceQueueError
 from engine_hooks.adapters.torch_cpu.device_queue import DeviceQueue
+from engine_hooks.commands.demo.torch_engine import torch_engine
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import FeedbackReason, GraphKind, Purpose
 from engine_hooks.contract.validation import refusal
 from engine_hooks.cost_model.registry import cost_model_named
+from engine_hooks.errors import EngineHooksError
 from engine_hooks.torch_demo.engine import CALIBRATION_EXECUTIONS, SpeculativeEngine
 from engine_hooks.torch_demo.errors import DemoOptionError
 from engine_hooks.torch_demo.host_delay import HostDelay, HostDelays, host_delay_of
@@ -210,6 +213,22 @@ def test_stumbles_as_they_are_written() -> None:
     for wrong in ("60ms", "60@10s", "-1ms@2s", "60ms@10s!", "10001ms@1s", ""):
         with pytest.raises(DemoOptionError, match="write it as 60ms@10s"):
             host_delay_of(wrong)
+
+
+class Nowhere(NamedTuple):
+    """The one setting of the command."""
+
+    otlp_endpoint: str = "http://127.0.0.1:1"
+
+
+def test_wrong_options_are_refused_before_anything_is_started() -> None:
+    for options, endpoint, said in (
+        ({"host_delay": ["60ms"]}, "http://127.0.0.1:1", "write it as 60ms@10s"),
+        ({"cost_model": "mean"}, "http://127.0.0.1:1", "no cost model is called 'mean'"),
+        ({}, "nowhere", "'nowhere' is no OTLP endpoint"),
+    ):
+        with pytest.raises(EngineHooksError, match=said):
+            torch_engine(Nowhere(endpoint), **options)  # type: ignore[arg-type]
 
 
 def test_each_stumble_happens_once_in_order_of_time() -> None:

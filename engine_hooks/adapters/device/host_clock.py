@@ -19,7 +19,7 @@ class HostClock(Generic[EventT]):
     """
 
     def __init__(self, source: EventSource[EventT], interval_ns: int) -> None:
-        """Makes two events; takes no anchor yet."""
+        """Makes two events; the first `renew` takes the first anchor."""
         self._source = source
         self._interval_ns = interval_ns
         self._event, self._spare = source.new_event(), source.new_event()

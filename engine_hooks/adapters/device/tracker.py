@@ -57,7 +57,7 @@ class ExecutionTracker(Generic[EventT]):
         settings: TrackerSettings | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        """Makes every event there will ever be.
+        """Makes every event there will ever be, and takes the first anchor. Not while a graph is being captured.
 
         Raises whatever the source raises when it makes events: a device that is not there.
         """
@@ -70,6 +70,8 @@ class ExecutionTracker(Generic[EventT]):
         self._in_flight: deque[EventPair[EventT]] = deque()
         self._observed: deque[EventPair[EventT]] = deque()
         self._host_clock = HostClock(source, self.settings.anchor_interval_ns)
+        if self._can_ask():
+            self._host_clock.renew(clock_ns())
         self._sequence = 0
         self._after_idle = True
         self._frontier: EventPair[EventT] | None = None
@@ -223,7 +225,10 @@ class ExecutionTracker(Generic[EventT]):
         return Times(pair.submitted_ns, pair.observed_ns, gpu_time_ns, idle_gap_ns + lasted_ns, offset_ns)
 
     def _start_offset_ns(self, pair: EventPair[EventT]) -> int | None:
-        host_ns = self._host_clock.host_ns(pair.start)
+        try:
+            host_ns = self._host_clock.host_ns(pair.start)
+        except Exception:  # the execution itself was measured: only its place is not known
+            host_ns = None
         if host_ns is None:
             return None
         offset_ns = host_ns - pair.submitted_ns

@@ -1,6 +1,7 @@
 """CUDA's events, as the tracker takes them. Source: https://pytorch.org/docs/stable/generated/torch.cuda.Event.html"""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 import torch
@@ -23,9 +24,10 @@ class CudaEventSource:
 
     gpu_time_source = GpuTimeSource.CUDA_EVENT
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         """Makes the stream for anchors. Raises what torch raises where there is no such device."""
         self._device = device
+        self._clock_ns = clock_ns
         self._anchors = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
 
     def new_event(self) -> torch.cuda.Event:
@@ -51,8 +53,11 @@ class CudaEventSource:
         return bool(event.query())  # type: ignore[no-untyped-call]
 
     def elapsed_ns(self, earlier: torch.cuda.Event, later: torch.cuda.Event) -> int:
-        """`cudaEventElapsedTime`: float32 milliseconds, so that long distances are rounded."""
-        elapsed_ms: float = earlier.elapsed_time(later)
+        """`cudaEventElapsedTime`: float32 milliseconds, so that long distances are rounded.
+
+        Whether it goes below 0 is not written anywhere, and ROCm's does not: zero is asked the other way round.
+        """
+        elapsed_ms: float = earlier.elapsed_time(later) or -later.elapsed_time(earlier)
         return round(elapsed_ms * MS_NS)
 
     def run_ns(self, start: torch.cuda.Event, end: torch.cuda.Event, elapsed_ns: int) -> int:  # noqa: ARG002
@@ -61,11 +66,11 @@ class CudaEventSource:
 
     def anchor(self, event: torch.cuda.Event) -> HostInstant | None:
         """An event on a stream that has nothing else to do fires at once; asked until it has."""
-        before_ns = time.monotonic_ns()
+        before_ns = self._clock_ns()
         event.record(self._anchors)
         while True:
             fired = self.done(event)
-            now_ns = time.monotonic_ns()
+            now_ns = self._clock_ns()
             if fired:
                 return HostInstant((before_ns + now_ns) // 2, (now_ns - before_ns + 1) // 2)
             if now_ns - before_ns > ANCHOR_WITHIN_NS:

@@ -1,5 +1,6 @@
 """Recording a PyTorch engine on CUDA."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ def cuda_executions(
     *,
     settings: TrackerSettings | None = None,
     observed: Observed | None = None,
+    clock_ns: Callable[[], int] = time.monotonic_ns,
 ) -> DeviceExecutions[torch.cuda.Event]:
     """The executions of one CUDA device. `graph(…)` takes a `torch.cuda.CUDAGraph`.
 
@@ -25,11 +27,13 @@ def cuda_executions(
         device: As torch names devices; `None` is the current one.
         settings: Bounds of the pool of events.
         observed: As in `DeviceExecutions`.
+        clock_ns: The host's monotonic clock.
 
     Raises what torch raises where there is no such device.
     """
     chosen = torch.device("cuda", torch.cuda.current_device()) if device is None else torch.device(device)
-    return DeviceExecutions(CudaEventSource(chosen), record, settings=settings, observed=observed)
+    source = CudaEventSource(chosen, clock_ns)
+    return DeviceExecutions(source, record, settings=settings, observed=observed, clock_ns=clock_ns)
 
 
 def cuda_resource(resource: EngineResource, device: Any = None) -> EngineResource:
