@@ -26,6 +26,10 @@ class GraphHooks:
         """Makes the device's events, before there are steps."""
         self._device = device_times()
 
+    def attributes(self) -> dict[str, str]:
+        """What the resource says of the device's times. On a drained queue the start event fires at once."""
+        return {} if self._device is None else {"drained_gpu_time": "with launch latency"}
+
     def begin(self, step: Step) -> None:
         """A step is about to be submitted: graphs replayed from now on are its own."""
         self._step = step

@@ -3,6 +3,7 @@
 import atexit
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from engine_hooks.adapters.guarded import argument
@@ -22,9 +23,16 @@ _KEPT_AS: Final = "_tachograph_run"
 class Run:
     """One scheduler's steps and their recorder, for as long as its engine core lives."""
 
-    def __init__(self, scheduler: Any) -> None:
+    def __init__(self, scheduler: Any, attributes: Mapping[str, str]) -> None:
+        """Takes what takes time: the resource, a connection, a thread.
+
+        Args:
+            scheduler: vLLM's.
+            attributes: what else to say of the engine.
+        """
         config = scheduler.vllm_config
-        self.resource = resource_of(config)
+        resource = resource_of(config)
+        self.resource = resource._replace(engine_attributes={**resource.engine_attributes, **attributes})
         self.recorder = Recorder(self.resource, exit_timeout_s=SHUTDOWN_S)
         self.steps = Steps(
             self.recorder.record, queued=config.max_concurrent_batches > 1, speculates=scheduler.num_spec_tokens > 0
@@ -57,12 +65,11 @@ class SchedulerHooks:
 
     def created(self, scheduler: Any, _seen: Any, _result: Any) -> None:
         """After `Scheduler.__init__`: what takes time is done before the first step."""
-        _run_of(scheduler)
-        self._graphs.prepare()
+        self._run_of(scheduler)
 
     def scheduled(self, scheduler: Any, _seen: Any, output: Any) -> None:
         """After `Scheduler.schedule`: a step is about to be submitted."""
-        step = _run_of(scheduler).steps.submit(output, time.monotonic_ns())
+        step = self._run_of(scheduler).steps.submit(output, time.monotonic_ns())
         if step is not None:
             self._graphs.begin(step)
 
@@ -70,7 +77,7 @@ class SchedulerHooks:
         """Before `Scheduler.update_from_output`: a step is complete, and its tokens are whole."""
         completed_ns = time.monotonic_ns()
         output = argument(arguments, named, 0, "scheduler_output")
-        step = _run_of(scheduler).steps.taken(output)
+        step = self._run_of(scheduler).steps.taken(output)
         if step is None:
             return None
         model_output = argument(arguments, named, 1, "model_runner_output")
@@ -82,7 +89,7 @@ class SchedulerHooks:
             return
         self._graphs.end(seen.step)
         self._graphs.collect()
-        steps = _run_of(scheduler).steps
+        steps = self._run_of(scheduler).steps
         results = Results(seen.completed_ns, seen.drafted, seen.accepted, tokens_emitted(outputs))
         steps.finish(seen.step, results)
         if not scheduler.has_unfinished_requests():
@@ -90,7 +97,7 @@ class SchedulerHooks:
 
     def stepping(self, engine: Any, _arguments: tuple[Any, ...], _named: dict[str, Any]) -> None:
         """Before `EngineCore.step…`: if its queue is empty, nothing of ours is in flight either."""
-        steps = _run_of(engine.scheduler).steps
+        steps = self._run_of(engine.scheduler).steps
         steps.queued = engine.batch_queue is not None
         if not engine.batch_queue:
             steps.abandon()
@@ -99,7 +106,7 @@ class SchedulerHooks:
 
     def resumed(self, engine: Any, _seen: Any, _result: Any) -> None:
         """After `EngineCore.resume_scheduler`, which waking up calls as well: it could not run anything till now."""
-        _run_of(engine.scheduler).steps.idle()
+        self._run_of(engine.scheduler).steps.idle()
 
     def shutting_down(self, engine: Any, _arguments: tuple[Any, ...], _named: dict[str, Any]) -> None:
         """Before `EngineCore.shutdown`: its process may be killed soon after."""
@@ -108,10 +115,10 @@ class SchedulerHooks:
         if run is not None:
             run.close()
 
-
-def _run_of(scheduler: Any) -> Run:
-    run = scheduler.__dict__.get(_KEPT_AS)
-    if run is None:
-        run = Run(scheduler)
-        setattr(scheduler, _KEPT_AS, run)
-    return run  # type: ignore[no-any-return] # a scheduler is vLLM's
+    def _run_of(self, scheduler: Any) -> Run:
+        run: Run | None = scheduler.__dict__.get(_KEPT_AS)
+        if run is None:
+            self._graphs.prepare()
+            run = Run(scheduler, self._graphs.attributes())
+            setattr(scheduler, _KEPT_AS, run)
+        return run
