@@ -41,9 +41,18 @@ class SchemaFile(NamedTuple):
         return hashlib.sha256(self.statement.encode()).hexdigest()
 
 
-def schema_files() -> list[SchemaFile]:
-    """The files of `collector/schema`, in the order of their names."""
-    found = [path for path in files("collector").joinpath("schema").iterdir() if path.name.endswith(".sql")]
+def schema_files(*, otel_traces: bool = False) -> list[SchemaFile]:
+    """The files of `collector/schema`, in the order of their names.
+
+    Args:
+        otel_traces: Also those of `collector/otel_traces`, the door for the OpenTelemetry Collector's own exporter.
+    """
+    folders = ["schema", "otel_traces"] if otel_traces else ["schema"]
+    return [file for folder in folders for file in _files_in(folder)]
+
+
+def _files_in(folder: str) -> list[SchemaFile]:
+    found = [path for path in files("collector").joinpath(folder).iterdir() if path.name.endswith(".sql")]
     return [SchemaFile(path.name, path.read_text("utf-8")) for path in sorted(found, key=lambda path: path.name)]
 
 

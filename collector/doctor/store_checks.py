@@ -17,7 +17,7 @@ from collector.doctor.store import (
     rules_found,
     rules_wanted,
 )
-from collector.migrations import SchemaFile
+from collector.migrations import SchemaFile, schema_files
 
 _EXPIRY_GRACE_DAYS: Final = 2
 """ClickHouse drops expired rows in its own time."""
@@ -32,7 +32,8 @@ def check_schema(client: Client, files: list[SchemaFile]) -> Check:
     if missing or changed:
         told = [*(f"{name} is not applied" for name in missing), *(f"{name} differs" for name in changed)]
         return fault("schema", "; ".join(told), "start the collector of this version; it applies what is missing")
-    if unknown := sorted(applied.keys() - wanted.keys()):
+    optional = {file.name for file in schema_files(otel_traces=True)}
+    if unknown := sorted(applied.keys() - wanted.keys() - optional):
         return warning("schema", f"{', '.join(unknown)} came from a newer version", "update this machine's Tachograph")
     return ok("schema", f"{len(wanted)} files applied")
 

@@ -2,10 +2,13 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import clickhouse_connect
 import httpx
 import orjson
 import pytest
@@ -19,7 +22,8 @@ from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind
 from engine_hooks.contract.span import span_attributes, span_id_of, trace_id_of
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.spans import readable_span
-from tests.fixtures.running import Addresses, running_collector, tachograph
+from tests.fixtures import exporter_rows
+from tests.fixtures.running import ROOT, Addresses, free_addresses, running_collector, tachograph
 from tests.fixtures.stored_rows import stored
 
 
@@ -107,11 +111,19 @@ def by_http_json(to: Addresses, executions: list[GraphExecution], resource: Engi
     assert (answer.status_code, answer.json()) == (200, {})
 
 
+def by_otel_traces(to: Addresses, executions: list[GraphExecution], resource: EngineResource) -> None:
+    """As the OpenTelemetry Collector's ClickHouse exporter inserts them, past our collector."""
+    request = encode_spans([readable_span(execution, resource) for execution in executions]).SerializeToString()
+    with clickhouse_connect.get_client(dsn=to.clickhouse_url) as client:
+        exporter_rows.insert(client, request)
+
+
 DOORS: dict[str, Callable[[Addresses, list[GraphExecution], EngineResource], None]] = {
     "recorder": by_recorder,
     "grpc": by_grpc,
     "http-protobuf": by_http_protobuf,
     "http-json": by_http_json,
+    "otel-traces": by_otel_traces,
 }
 
 
@@ -155,11 +167,24 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
         yield addresses
 
 
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Addresses]:
+    """A ClickHouse server without a collector: the schema is applied by hand, with the exporter's door."""
+    command = [sys.executable, "-m", "tests.fixtures.stand_in_server", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        to = free_addresses(tmp_path)._replace(clickhouse_port=int(process.stdout.readline().rpartition(":")[2]))
+        applied = tachograph(to, "schema", "--otel-traces", "--apply", "--clickhouse-url", to.clickhouse_url)
+        assert applied.returncode == 0, applied.stderr
+        yield to
+
+
 @pytest.mark.parametrize("door", DOORS)
-def test_the_stored_row_equals_the_record(collector: Addresses, door: str) -> None:
+def test_the_stored_row_equals_the_record(door: str, request: pytest.FixtureRequest) -> None:
+    to = request.getfixturevalue("server" if door == "otel-traces" else "collector")
     resource, executions = engine(f"by-{door}"), [full(0), bare(1), full(2)]
-    DOORS[door](collector, executions, resource)
-    assert stored(collector, resource.service_instance_id, 3) == [(execution, resource) for execution in executions]
+    DOORS[door](to, executions, resource)
+    assert stored(to, resource.service_instance_id, 3) == [(execution, resource) for execution in executions]
 
 
 def test_an_imported_trace_is_stored_as_it_was_read(collector: Addresses, cases: Path) -> None:

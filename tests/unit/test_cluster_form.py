@@ -9,7 +9,7 @@ from clickhouse_connect.driver.client import Client
 from collector.cluster.form import ClusterForm, ClusterFormError
 from collector.migrations import SchemaFile, schema_files, script_of
 
-FILES = schema_files()
+FILES = schema_files(otel_traces=True)
 
 
 @pytest.fixture(scope="module")
