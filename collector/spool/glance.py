@@ -5,6 +5,7 @@ Never says of a span that breaks the contract that it is fine, and may find a sp
 
 from collections.abc import Callable
 from enum import Enum
+from math import isfinite
 from typing import Any, Final
 
 from engine_hooks.contract import names
@@ -82,7 +83,8 @@ def _check_of(attribute: Attribute) -> Callable[[Any], bool]:
         return lowest <= number <= highest and bool(number or value.HasField("int_value"))
 
     def is_number(value: Any) -> bool:
-        return bool(value.double_value or value.HasField("double_value") or value.HasField("int_value"))
+        number = value.double_value
+        return isfinite(number) and bool(number or value.HasField("double_value") or value.HasField("int_value"))
 
     def is_boolean(value: Any) -> bool:
         return bool(value.bool_value or value.HasField("bool_value"))

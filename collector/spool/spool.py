@@ -19,6 +19,7 @@ from collector.spool.database import (
     open_for_writing,
     transaction,
 )
+from collector.spool.fresh import FreshRequests
 from collector.spool.ledger import Entries, read_ledger, read_stored_by_day
 from collector.spool.records import Batch, Kept, Ledger, SpoolLimits, SpoolState, token_of
 
@@ -58,6 +59,7 @@ class Spool:
         self.limits = limits or SpoolLimits()
         self._now_ms = now_ms
         self._lock = threading.RLock()
+        self._fresh = FreshRequests()
         self._seen_version: int | None = None
         self._wanted = False
         self._held = hold(file)
@@ -98,11 +100,15 @@ class Spool:
         """Put requests on disk, and say of each whether it is new, waits already, or what became of it before."""
         entries = Entries()
         arriving = list(arrivals)
-        with self._changing():
-            if free_bytes(self.file) < self._taken_by(_size_of(arriving)):
-                raise DiskFullError(f"the disk of {self.file.parent} is full")
-            taken = [self._append(arrival, entries) for arrival in arriving]
-            entries.write(self._connection)
+        with self._lock:
+            with self._changing():
+                if free_bytes(self.file) < self._taken_by(_size_of(arriving)):
+                    raise DiskFullError(f"the disk of {self.file.parent} is full")
+                taken = [self._append(arrival, entries) for arrival in arriving]
+                entries.write(self._connection)
+            for arrival, known in zip(arriving, taken, strict=True):
+                if known is Kept.NEW:
+                    self._fresh.keep(arrival.request_id, arrival.request)
         return taken
 
     def _append(self, arrival: ReceivedRequest, entries: Entries) -> Outcome | Kept:
@@ -168,11 +174,22 @@ class Spool:
 
     def _loaded(self, first: int, last: int, token: str, *, attempted: bool) -> Batch:
         rows = self._connection.execute(
-            "SELECT request_id, request, received_unix_ms, door, spans FROM requests"
+            "SELECT position, request_id, received_unix_ms, door, spans FROM requests"
             " WHERE position BETWEEN ? AND ? ORDER BY position",
             (first, last),
-        )
-        return Batch(first, last, token, [ReceivedRequest(*row) for row in rows], attempted)
+        ).fetchall()
+        requests = [
+            ReceivedRequest(request_id, self._request_at(position, request_id), *row)
+            for position, request_id, *row in rows
+        ]
+        return Batch(first, last, token, requests, attempted)
+
+    def _request_at(self, position: int, request_id: str) -> bytes:
+        fresh = self._fresh.get(request_id)
+        if fresh is not None:
+            return fresh
+        request: bytes = self._one("SELECT request FROM requests WHERE position = ?", position)
+        return request
 
     def finish(self, batch: Batch, outcomes: Mapping[str, Outcome]) -> None:
         """A batch is stored: remember what became of each of its requests, and let go of them."""
@@ -253,6 +270,8 @@ class Spool:
             return self._wanted
 
     def _remove(self, batch: Batch) -> None:
+        for one in batch.requests:
+            self._fresh.forget(one.request_id)
         bounds = (batch.first_position, batch.last_position)
         self._connection.execute("DELETE FROM requests WHERE position BETWEEN ? AND ?", bounds)
         self._connection.execute("DELETE FROM batches WHERE first_position = ?", bounds[:1])
