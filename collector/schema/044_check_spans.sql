@@ -38,6 +38,7 @@ SELECT
             ifNull(graph_gpu_start_offset_ns, 0)) <= 3600000000000
         AND ifNull(graph_gpu_start_offset_ns, 0) >= -3600000000000
         AND arrayAll(x -> x BETWEEN 0 AND 3600000000000, scheduler_candidate_estimates_ns)
+        AND isFinite(ifNull(scheduler_expected_tokens, 0)) AND arrayAll(x -> isFinite(x), scheduler_candidate_expected_tokens)
         AND length(scheduler_candidate_graphs) = length(scheduler_candidate_estimates_ns)
         AND length(scheduler_candidate_graphs) = length(scheduler_candidate_expected_tokens)
     ) AS is_odd,

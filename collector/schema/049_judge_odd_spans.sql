@@ -59,7 +59,7 @@ FROM
                     multiIf(isNull(whole), concat(key, ' is not an integer'),
                         key = 'graph.gpu_start_offset_ns' AND whole < -3600000000000, concat(key, ' is more than one hour early'),
                         key = 'graph.gpu_start_offset_ns' AND whole > 3600000000000, concat(key, ' is above one hour'), ''),
-                key = 'scheduler.expected_tokens' AND isNull(real) AND isNull(whole), concat(key, ' is not a number'),
+                key = 'scheduler.expected_tokens' AND NOT isFinite(coalesce(real, toFloat64(whole), nan)), concat(key, ' is not a number'),
                 ''), keys, strings, booleans, reals, integers),
             [
                 if(has(keys, 'graph.name'), '', 'graph.name is missing'),
@@ -80,7 +80,8 @@ FROM
                     ''),
                 multiIf(
                     isNotNull(coalesce(strings[at_scheduler_candidate_expected_tokens], toString(booleans[at_scheduler_candidate_expected_tokens]), toString(reals[at_scheduler_candidate_expected_tokens]), toString(integers[at_scheduler_candidate_expected_tokens])))
-                        OR has(given_scheduler_candidate_expected_tokens, NULL), 'scheduler.candidate_expected_tokens is not an array of numbers',
+                        OR has(given_scheduler_candidate_expected_tokens, NULL)
+                        OR arrayExists(x -> NOT isFinite(x), scheduler_candidate_expected_tokens), 'scheduler.candidate_expected_tokens is not an array of numbers',
                     '')
             ])) AS attribute_refusals
     SELECT

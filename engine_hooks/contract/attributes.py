@@ -18,7 +18,7 @@ class AttributeType(StrEnum):
     INTEGER = "an integer"
     """`intValue`; an integral `doubleValue` is taken too (JavaScript engines have no other number)."""
     NUMBER = "a number"
-    """`doubleValue` or `intValue`."""
+    """`doubleValue` or `intValue`; finite."""
     BOOLEAN = "a boolean"
     STRINGS = "an array of strings"
     INTEGERS = "an array of integers"

@@ -5,6 +5,7 @@
 """
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import Final
 
 from engine_hooks.contract import names, reasons
@@ -115,7 +116,7 @@ def _fits(kind: AttributeType, item: object) -> bool:
         case AttributeType.BOOLEAN:
             return isinstance(item, bool)
         case AttributeType.NUMBER | AttributeType.NUMBERS:
-            return isinstance(item, int | float) and not isinstance(item, bool)
+            return isinstance(item, int | float) and not isinstance(item, bool) and isfinite(item)
         case AttributeType.INTEGER | AttributeType.INTEGERS:
             return _is_integer(item)
 
