@@ -102,7 +102,7 @@ def collector_row(collector_url: str, clickhouse_url: str) -> dict[str, Any]:
 
 def row_of(state: Mapping[str, Any]) -> dict[str, Any]:
     """A collector's state as a row."""
-    spool, disk = state["spool"], state["disk"]
+    spool, disk, store = state["spool"], state["disk"], state.get("store") or {}
     oldest = spool["oldest_unix_ms"]
     return {
         "pending_requests": spool["pending_requests"],
@@ -112,6 +112,9 @@ def row_of(state: Mapping[str, Any]) -> dict[str, Any]:
         "set_aside_bytes": spool["set_aside_bytes"],
         "spool_fraction": spool["pending_bytes"] / spool["bytes_max"] if spool["bytes_max"] else 0.0,
         "disk_free_bytes": disk["free_bytes"],
+        "store_bytes": store.get("bytes", 0),
+        "store_fraction": store["bytes"] / store["bytes_max"] if store.get("bytes_max") else 0.0,
+        "store_dropped_rows": store.get("dropped_rows", 0),
     }
 
 

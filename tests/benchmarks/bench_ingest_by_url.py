@@ -1,6 +1,6 @@
 """What a collector itself spends on an execution where ClickHouse is a server of its own, beside the embedded one.
 
-`make bench-ingest-by-url`. The same requests, the same doors, one after the other; the server is the embedded engine in
+`make bench-ingest_by_url`. The same requests, the same doors, one after the other; the server is the embedded engine in
 another process, written to over HTTP, whose CPU time counts for nothing here, as a cluster's would not.
 """
 

@@ -241,6 +241,16 @@ def test_collector_backlog(fleet: Fleet) -> None:
     assert seen == ["inactive", "pending", "pending", "firing", "firing", "firing", "resolved"]
 
 
+def test_store_full(fleet: Fleet) -> None:
+    watch = Watch(fleet, "StoreFull")
+    seen = []
+    for second, fraction in enumerate([0.8, 0.81, 0.9, 0.95, 0.95, 0.95, 0.76, 0.74]):
+        watch.see([{"store_fraction": fraction, "store_bytes": 7000, "store_dropped_rows": 0}], 15 * second)
+        seen.append(watch.state)
+    assert seen == ["inactive", "pending", "pending", "pending", "pending", "firing", "firing", "resolved"]
+    assert watch.entry.annotations["summary"] == "The embedded store takes 76% of what it may"
+
+
 def test_alerts_blind(fleet: Fleet) -> None:
     watch = Watch(fleet, "AlertsBlind")
     for blind_s, state in ((60.0, "inactive"), (60.1, "firing"), (0.0, "resolved")):
