@@ -10,10 +10,8 @@ import os
 import statistics
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -258,11 +256,10 @@ def _failing_step(llm: Any) -> dict[str, Any]:
 
 
 def queued(model: str) -> dict[str, Any]:
-    """Two batches in flight. vLLM's CPU platform allows none, so its batch queue is put into the engine core here."""
-    llm = build(model, max_num_seqs=4)
+    """Asynchronous scheduling: two steps in flight."""
+    with cpu_may_schedule_ahead():
+        llm = build(model, async_scheduling=True)
     core = core_of(llm)
-    core.batch_queue_size, core.batch_queue = 2, deque(maxlen=2)
-    core.step_fn = core.step_with_batch_queue
     depths = []
     execute = core.model_executor.execute_model
 
@@ -272,20 +269,37 @@ def queued(model: str) -> dict[str, Any]:
         return execute(output, **named)
 
     core.model_executor.execute_model = noting
-    llm.llm_engine.engine_core.get_output = partial(_output_of_queue, core)
     tokens = generate(llm)
-    result = {"tokens": tokens, "depths": depths, "instance": instance_of(llm), "metrics": metrics(llm)}
+    generated = len(depths)
+    result = {
+        "scheduler": type(core.scheduler).__name__,
+        "tokens": tokens,
+        "generated": generated,
+        "structured": _phase(llm, _structured),
+        "depths": depths,
+        "instance": instance_of(llm),
+        "metrics": metrics(llm),
+    }
     end(llm)
     return result
 
 
-def _output_of_queue(core: Any) -> Any:
-    """The in-process client's `get_output`, which takes no `None` of an engine core that only filled its queue."""
-    from vllm.v1.engine import EngineCoreOutputs
+@contextmanager
+def cpu_may_schedule_ahead() -> Iterator[None]:
+    """vLLM's CPU platform switches asynchronous scheduling off, though all of it runs there."""
+    from vllm.platforms.cpu import CpuPlatform
 
-    outputs, executed = core.step_fn()
-    core.post_step(model_executed=executed)
-    return (outputs or {}).get(0) or EngineCoreOutputs()
+    own = CpuPlatform.check_and_update_config
+
+    def check(_platform: Any, config: Any) -> None:
+        own(config)
+        config.scheduler_config.async_scheduling = True
+
+    CpuPlatform.check_and_update_config = classmethod(check)
+    try:
+        yield
+    finally:
+        CpuPlatform.check_and_update_config = own
 
 
 def faults(model: str) -> dict[str, Any]:

@@ -96,18 +96,28 @@ def test_resource(vllm: Vllm, recorded: dict[str, Any]) -> None:
     assert row["engine_attributes"] | {"data_parallel_rank": "0", "speculative_tokens": "4"} == row["engine_attributes"]
 
 
-def test_two_batches_in_flight(vllm: Vllm, alone: dict[str, Any], recorded: dict[str, Any]) -> None:
+def test_asynchronous_scheduling(vllm: Vllm, alone: dict[str, Any], recorded: dict[str, Any]) -> None:
     seen = recorded["queued"]
     stored = vllm.stored(seen["instance"], len(seen["depths"]))
+    assert seen["scheduler"] == "AsyncScheduler"
     assert seen["tokens"] == alone["plain"]["tokens"]
     assert [row["graph_queue_depth"] for row in stored.rows] == seen["depths"]
     assert set(seen["depths"]) == {0, 1}
     assert stored.sums() == seen["metrics"]
-    assert not any(row["graph_completion_feedback"] for row in stored.rows)
+    generated = stored.rows[: seen["generated"]]
+    assert not any(row["graph_completion_feedback"] for row in generated)
     # Each execution holds the pipeline up from the end of the one before it: together as long as all of it took.
-    first, last = stored.rows[0], stored.rows[-1]
+    first, last = generated[0], generated[-1]
     elapsed_ns = (last["started_at"] - first["started_at"]).total_seconds() * 1e9 + last["duration_ns"]
-    assert sum(row["graph_wall_time_ns"] for row in stored.rows) == pytest.approx(elapsed_ns, rel=WITHIN)
+    assert sum(row["graph_wall_time_ns"] for row in generated) == pytest.approx(elapsed_ns, rel=WITHIN)
+
+
+def test_asynchronous_scheduling_waits_for_a_grammar(vllm: Vllm, recorded: dict[str, Any]) -> None:
+    seen = recorded["queued"]
+    rows = vllm.stored(seen["instance"], len(seen["depths"])).phase(seen["structured"])
+    reasons = [row["graph_completion_feedback_reason"] for row in rows if row["graph_kind"] == "plain_decode"]
+    assert reasons
+    assert set(reasons) == {"grammar"}
 
 
 def test_an_engine_core_of_its_own_loses_nothing_at_its_end(vllm: Vllm, alone: dict[str, Any]) -> None:
