@@ -7,6 +7,7 @@ Source: https://modelcontextprotocol.io/specification
 """
 
 import json
+import re
 from collections.abc import Callable
 from functools import wraps
 from importlib.metadata import version
@@ -41,6 +42,14 @@ scheduler believed. Begin with `cells`: it lists stretches of 30 s of each engin
 `stuck` (in plain decode) and `inflated` (estimates that charge more than graphs cost). `postmortem` tells why a cell
 was slow, `findings` says the same as data, `replay` what another cost model would have done, `compare` whether one
 arm of a benchmark beats another. `catalogue` lists further questions for `ask`; `sql` takes any statement that reads."""
+FLAG: Final = re.compile(r"(?<!\S)--(?P<name>form exact|[a-z][a-z-]*)")
+ARGUMENTS: Final = {
+    "from": "since",
+    "to": "until",
+    "form exact": "simulate=false",
+    "param": "parameters",
+}
+"""What a command's flag is called here, where it is called otherwise."""
 SEEDS: Final = 8
 """Simulated runs of a closed loop: a few seconds."""
 
@@ -58,9 +67,14 @@ def one_line(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*arguments, **named)
         except QueriesError as wrong:
-            raise ToolError(str(wrong)) from wrong
+            raise ToolError(in_arguments(str(wrong))) from wrong
 
     return guarded
+
+
+def in_arguments(told: str) -> str:
+    """An error that names the flags of a command, as whoever calls a tool knows them."""
+    return FLAG.sub(lambda flag: ARGUMENTS.get(flag["name"], flag["name"].replace("-", "_")), told)
 
 
 def rows_of(name: str, url: str, rows_max: int, values: dict[str, Any]) -> Document:

@@ -16,7 +16,9 @@ from rich.table import Table
 
 from queries.catalogue import Column, Query
 
-WIDTH_WHEN_PIPED = 1000
+WIDTH_ELSEWHERE = 160
+"""Columns of characters where there is no terminal: a log, a pipe, an agent's window."""
+WIDTH_MEASURED_MAX = 1000
 LABEL_WIDTH_MAX = 40
 COLUMNS_MIN = 3
 ROWS_MEASURED = 200
@@ -124,17 +126,17 @@ def catalogue_json(queries: Iterable[Query]) -> bytes:
 
 def width_of(table: Table) -> int:
     """How wide a table is with nothing folded."""
-    console = Console(file=io.StringIO(), width=WIDTH_WHEN_PIPED)
+    console = Console(file=io.StringIO(), width=WIDTH_MEASURED_MAX)
     return console.measure(table).maximum
 
 
 def console_width() -> int:
-    """Columns of characters: of the terminal, without a bound worth the name elsewhere."""
-    return Console().width if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WHEN_PIPED
+    """Columns of characters: of the terminal, or else what most windows have room for."""
+    return Console().width if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_ELSEWHERE
 
 
 def printed(table: RenderableType) -> bytes:
-    """The table as text: as wide as the terminal and coloured there, plain and unfolded elsewhere."""
+    """The table as text: as wide as the terminal and coloured there, plain elsewhere."""
     is_terminal = sys.stdout.isatty()
     text = io.StringIO()
     console = Console(

@@ -35,7 +35,7 @@ EXECUTIONS, QUICK_EXECUTIONS = 10_000_000, 1_000_000
 LOADS, QUICK_LOADS = 7, 3
 ENDED: Final = "2026-11-02T12:00:00Z"
 """Of the generated fleet."""
-RANGES: Final = {"30 min": "2026-11-02T11:30:00Z", "24 h": "2026-11-01T12:00:00Z"}
+RANGES: Final = {"2 h": "2026-11-02T10:00:00Z", "24 h": "2026-11-01T12:00:00Z"}
 EMPTY_PAGE: Final = """
 import altair as alt
 import pandas as pd
@@ -154,7 +154,7 @@ def interaction_results(chromium: Browser, served: Served) -> Iterator[Result]:
 
 def on_fleet(page: Page, served: Served) -> dict[str, float]:
     """Filters of the Fleet page."""
-    page.goto(f"{served.dashboards_url}/?range=fixed&from={RANGES['30 min']}&to={ENDED}")
+    page.goto(f"{served.dashboards_url}/?range=fixed&from={RANGES['24 h']}&to={ENDED}")
     settled(page)
 
     def host(name: str) -> float:

@@ -11,7 +11,7 @@ import pytest
 from clickhouse_connect.driver.client import Client as ClickHouse
 from mcp import Client, StdioServerParameters
 
-from queries.mcp_server import server
+from queries.mcp_server import in_arguments, server
 from tests.fixtures.query_rows import insert_file
 
 ROOT = Path(__file__).parents[2]
@@ -130,3 +130,9 @@ def test_as_a_process_of_its_own_over_stdio(url: str) -> None:
     with anyio.from_thread.start_blocking_portal() as portal:
         result = portal.call(main)
     assert (result.structured_content or {})["rows_in_all"] == 2
+
+
+def test_errors_name_arguments_and_not_the_flags_of_a_command() -> None:
+    assert in_arguments("narrow the time by --from and --to") == "narrow the time by since and until"
+    assert in_arguments("it cannot be simulated; --form exact needs none").endswith("; simulate=false needs none")
+    assert in_arguments("no cell x--from y") == "no cell x--from y"

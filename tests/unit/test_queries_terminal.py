@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from queries.catalogue import Column, find
-from queries.terminal import answer_table, cell_text, heading, printed, visible
+from queries.terminal import answer_table, catalogue_table, cell_text, heading, printed, visible
 
 WHEN = datetime(2026, 11, 1, 0, 0, 0, 123456)  # noqa: DTZ001 (as the driver gives it: UTC)
 
@@ -62,7 +62,10 @@ def test_a_narrow_terminal_gets_fewer_columns_and_none_folded(monkeypatch: pytes
     assert "2026-11-01" not in narrow
     assert "all 30 columns" in narrow.replace("\n", " ")
     monkeypatch.delenv("COLUMNS")
-    assert "2026-11-01 00:00:00.123" in answer_table(query, [row]).decode()
+    elsewhere = answer_table(query, [row]).decode()
+    assert "2026-11-01 00:00:00.123" in elsewhere
+    assert max(map(len, elsewhere.splitlines())) <= 160
+    assert max(map(len, catalogue_table([query]).decode().splitlines())) <= 160
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:
