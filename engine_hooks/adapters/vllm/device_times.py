@@ -28,6 +28,7 @@ class DeviceTimes:
 
     def begin(self, step: Step) -> None:
         """Right before the step's first work on the device. Never waits."""
+        self.abandon()  # of a step that failed on its way
         pair = self._tracker.begin(step.graph, GraphKind.STATE, {_STEP: step})
         if pair.measured:
             step.awaits_device = True
