@@ -13,7 +13,7 @@ from tests.fixtures.running import ROOT, Addresses
 
 VLLM_PYTHON = ROOT / ".venv-vllm/bin/python"
 STORED_WITHIN_S = 30.0
-RUN_TIMEOUT_S = 400
+RUN_TIMEOUT_S = 900
 
 
 class Stored(NamedTuple):
