@@ -97,6 +97,17 @@ def test_one_who_judges_looks_at_everything_first(clickhouse: Client) -> None:
     assert judge.look(clickhouse) == 0
 
 
+def test_second_by_second(clickhouse: Client) -> None:
+    insert(clickhouse, [round_of(n, n * 250, "decode" if n < 4 else "P128", 100) for n in range(8)])
+    (first, second) = ask(clickhouse, "live_seconds", **{"from": "2026-11-01"})
+    assert (first["executions"], first["plain_s"], first["speculative_s"]) == (4, pytest.approx(0.4), 0)
+    assert (second["executions"], second["plain_s"], second["speculative_s"]) == (4, 0, pytest.approx(0.4))
+    assert first["batch_tokens_emitted"] == round(first["tokens_per_wall_s"] * 0.4)
+    (both,) = ask(clickhouse, "live_seconds", step_s=2, **{"from": "2026-11-01"})
+    assert (both["executions"], both["step_started_at"]) == (8, first["step_started_at"])
+    assert ask(clickhouse, "live_seconds", host="another", **{"from": "2026-11-01"}) == []
+
+
 LIVE = {
     "live_cells": {"from": "2026-11-01"},
     "live_stuck": {"from": "2026-11-01"},

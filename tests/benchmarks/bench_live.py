@@ -1,0 +1,193 @@
+"""Live queries at 1 M, 10 M and 100 M stored executions: what pages, `top` and alert rules ask on timers and at clicks.
+
+`make bench-live`, `make bench ARGS="--only live"`. One fleet of 200 engines, recorded for 15 minutes, 2.4 hours and a day:
+what is looked at is the same, what is stored is not. Generated inside ClickHouse, seeded, and kept in build/ for the next
+time. Asked over HTTP, as the pages ask. Beside wall time stands the CPU time of server and client together, which holds on
+a machine that does other things too; the ratio of sizes is one of CPU times.
+"""
+
+import argparse
+import hashlib
+import math
+import statistics
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import clickhouse_connect
+from clickhouse_connect.driver.client import Client
+
+from collector.clickhouse import connection_string, open_store
+from collector.judging import judge_cells
+from collector.migrations import apply_schema, schema_files
+from collector.sql_endpoint.server import serving_sql
+from queries.runner import asked
+from tests.benchmarks.report import Result, merge, show, table_of
+from tests.fixtures.generated import generate
+
+LIMIT_MS: Final = 50.0
+GROWTH_MAX: Final = 2.0
+SIZES: Final = (1_000_000, 10_000_000, 100_000_000)
+ENGINES: Final = 200
+DAY_EXECUTIONS: Final = 100_000_000
+"""What the fleet executes in 24 hours."""
+UNTIL: Final = datetime(2026, 11, 2, 12, tzinfo=UTC)
+RUNS: Final = 25
+WARM_RUNS: Final = 5
+JUDGED_STRETCHES: Final = 12
+"""Stretches of ten minutes that are judged before measuring, as a collector would have: the newest two hours."""
+PACKAGES: Final = ("chdb-core", "clickhouse-connect")
+
+
+class Asked(NamedTuple):
+    """A live query as somebody asks it."""
+
+    who: str
+    query: str
+    values: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.who}: {self.query}"
+
+
+class Measured(NamedTuple):
+    """What its answers took."""
+
+    asked: Asked
+    executions: int
+    wall_p50_ms: float
+    wall_p95_ms: float
+    cpu_p50_ms: float
+    rows: int
+
+
+def before(**ago: float) -> datetime:
+    """An instant before the newest execution."""
+    return UNTIL - timedelta(**ago)
+
+
+def live_queries(cell: dict[str, Any], day: datetime) -> list[Asked]:
+    """What is asked; `cell` is one that is stuck, as `live_stuck` has it, and `day` where the day begins."""
+    at = {"at": UNTIL + timedelta(seconds=2)}
+    half_hour = {"from": before(minutes=30)}
+    one = {"service_instance_id": cell["service_instance_id"], "cell": cell["cell"]}
+    began, ended = cell["started_at"], cell["ended_at"]
+    within = {**one, "from": began.replace(microsecond=0), "to": ended.replace(microsecond=0) + timedelta(seconds=1)}
+    return [
+        Asked("Fleet", "engines", half_hour),
+        Asked("Fleet", "live_cells", half_hour),
+        Asked("Fleet", "live_stuck", {**half_hour, "limit": 15}),
+        Asked("Fleet, a day", "engines", {"from": day}),
+        Asked("Fleet, a day", "fleet_stretches", {"from": day, "stretch_s": 1800}),
+        Asked("Fleet", "annotations", half_hour),
+        Asked("Cell", "live_cells", one),
+        Asked("Cell", "live_stuck", {**one, "from": within["from"]}),
+        Asked("Cell", "live_inflation", within),
+        Asked("Cell", "executions", within),
+        Asked("Cell", "candidates", within),
+        Asked("Cell, none chosen", "live_stuck", {"from": day, "limit": 20}),
+        Asked("top", "live_cells", {"last_s": 1800}),
+        Asked("Health", "silent_engines", at),
+        Asked("Health", "clock_skew", {"from": day}),
+        Asked("Health", "sequence_gaps", {"from": day, "limit": 20}),
+        Asked("Graphs", "gpu_time_drift", {"last_s": 3600, "history_s": 604_800}),
+        Asked("StuckInPlain", "stuck_engines", at),
+        Asked("ClockSkew", "skewed_clocks", at),
+        Asked("ExecutionsLost", "lost_executions", at),
+        Asked("GraphRegression", "regressed_graphs", {**at, "lookback_s": 21_600}),
+        Asked("EstimateInflation", "overcharged_engines", {"from": before(seconds=90)}),
+        Asked("HostBound", "late_hosts", {"from": before(seconds=60), "gap_above_ns": 1_000_000}),
+    ]
+
+
+@contextmanager
+def stored(executions: int, folder: Path) -> Iterator[tuple[Client, str]]:
+    """The fleet's store with so many executions, generated unless it is there, and its URL."""
+    with open_store(folder) as store:
+        apply_schema(store)
+        if store.command("SELECT count() FROM graph_executions") != executions:
+            for table in ("graph_executions", "cell_graphs", "cell_windows", "engine_seconds"):
+                store.command(f"TRUNCATE TABLE {table}")
+            began = time.perf_counter()
+            span_s = math.ceil(86_400 * executions / DAY_EXECUTIONS / 30) * 30
+            generate(store, executions, ENGINES, f"{UNTIL:%Y-%m-%d %H:%M:%S}", span_s)
+            print(f"generated {executions:,} executions in {time.perf_counter() - began:.0f} s")  # noqa: T201
+        # All that the generator made arrived then.
+        since_then = int((datetime.now(UTC) - UNTIL).total_seconds()) + 2 * 86_400
+        judge_cells(store, since_then, JUDGED_STRETCHES)
+        with serving_sql(connection_string(folder), str(store.database)) as url:
+            yield store, url
+
+
+def measure(reader: Client, one: Asked, executions: int) -> Measured:
+    """Ask again and again."""
+    sql, parameters = asked(one.query, one.values)
+    walls, cpus, rows = [], [], 0
+    for _ in range(WARM_RUNS + RUNS):
+        began, used = time.perf_counter(), time.process_time()
+        rows = len(reader.query(sql, parameters=parameters).result_rows)
+        walls.append((time.perf_counter() - began) * 1e3)
+        cpus.append((time.process_time() - used) * 1e3)
+    cuts = statistics.quantiles(walls[WARM_RUNS:], n=20, method="inclusive")
+    return Measured(
+        one, executions, statistics.median(walls[WARM_RUNS:]), cuts[18], statistics.median(cpus[WARM_RUNS:]), rows
+    )
+
+
+def measured_at(executions: int, folder: Path) -> list[Measured]:
+    """Every live query at one size."""
+    with (
+        stored(executions, folder) as (_, url),
+        clickhouse_connect.get_client(dsn=url, autogenerate_session_id=False) as reader,
+    ):
+        sql, parameters = asked("live_stuck", {"from": before(hours=1), "limit": 1})
+        (cell,) = reader.query(sql, parameters=parameters).named_results()
+        return [measure(reader, one, executions) for one in live_queries(cell, before(days=1))]
+
+
+def rows_of(sizes: list[list[Measured]]) -> Iterator[Result]:
+    """Wall time beside the limit at each size; CPU time at the largest beside that at the smallest."""
+    for size in sizes:
+        for one in size:
+            name = f"live queries: {one.asked.name}, 95th percentile, against the limit"
+            yield Result.of(name, one.wall_p95_ms, LIMIT_MS, "ms", one.executions, *PACKAGES)
+            name = f"live queries: {one.asked.name}, CPU time, against the limit"
+            yield Result.of(name, one.cpu_p50_ms, LIMIT_MS, "ms", one.executions, *PACKAGES)
+    smallest, largest = sizes[0], sizes[-1]
+    if smallest is largest:
+        return
+    for few, many in zip(smallest, largest, strict=True):
+        name = f"live queries: {many.asked.name}, CPU time, against {few.executions:,} executions"
+        yield Result.of(name, many.cpu_p50_ms, few.cpu_p50_ms, "ms", many.executions, *PACKAGES)
+
+
+def folder_of(executions: int) -> Path:
+    """Where a size is kept; another schema is another folder."""
+    schema = "".join(change.sha256 for change in schema_files())
+    return Path("build") / f"bench-live-{executions}-{hashlib.sha256(schema.encode()).hexdigest()[:8]}"
+
+
+def results(quick: bool) -> Iterable[Result]:
+    """Sizes that take minutes to generate only where the run may be long."""
+    sizes = [measured_at(executions, folder_of(executions)) for executions in (SIZES[:1] if quick else SIZES)]
+    yield from rows_of(sizes)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--executions", type=float, nargs="+", default=SIZES, help="sizes, ascending")
+    arguments.add_argument("--folder", type=Path, nargs="+", help="where each size is kept, instead of build/")
+    chosen = arguments.parse_args()
+    counts = [int(one) for one in chosen.executions]
+    folders = chosen.folder or [folder_of(count) for count in counts]
+    rows = list(rows_of([measured_at(count, folder) for count, folder in zip(counts, folders, strict=True)]))
+    merge(rows)
+    show(table_of(rows, "live queries"))
+
+
+if __name__ == "__main__":
+    main()
