@@ -10,7 +10,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -38,6 +38,7 @@ STARTED_AT: Final = 1_764_000_000_000_000_000
 PACKAGES: Final = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-grpc", "protobuf", "grpcio")
 SPAN_NAME: Final = "execute_graph P128"
 SERVICE: Final = "opentelemetry.proto.collector.trace.v1.TraceService"
+ROUNDS_A_SECOND: Final = 35
 NAP_S: Final = 0.001
 WAITING: Final = 400
 """Records whose memory is measured as they wait: fewer than what makes either side begin to deliver."""
@@ -202,8 +203,9 @@ def measure_delivery(n: int, repeats: int) -> list[Result]:
     spent: tuple[list[Spent], list[Spent]] = ([], [])
     with sink() as endpoint:
         for _ in range(repeats):
-            for side, figures in zip((_deliver_ours, _deliver_reference), spent, strict=True):
-                figures.append(side(endpoint, n))
+            for open_side, figures in zip((_our_side, _sdk_side), spent, strict=True):
+                with open_side(endpoint, n) as side:
+                    figures.append(_spent(side, n))
     against = "against SDK + BatchSpanProcessor + OTLP exporter"
     names_and_units = (
         ("background CPU", "ns"),
@@ -218,40 +220,75 @@ def measure_delivery(n: int, repeats: int) -> list[Result]:
     ]
 
 
-def _deliver_ours(endpoint: str, n: int) -> Spent:
-    recorder = Recorder(ENGINE, grpc_endpoint=endpoint, capacity=n)
+def measure_at_pace(seconds: float) -> Result:
+    """CPU time an execution at an engine's pace, where requests are small: ours hold half a second, the SDK's five."""
+    rounds = int(seconds * ROUNDS_A_SECOND)
+    with sink() as endpoint:
+        waiting, ours, reference = (
+            _at_pace(record, rounds) for record in (None, _our_side(endpoint, rounds), _sdk_side(endpoint, rounds))
+        )
+    name = f"recorder: all CPU at {ROUNDS_A_SECOND} rounds a second, against SDK + BatchSpanProcessor + OTLP exporter"
+    return Result.of(name, ours - waiting, reference - waiting, "ns", rounds, *PACKAGES)
+
+
+def _at_pace(side: "AbstractContextManager[Side] | None", rounds: int) -> float:
+    """With `None`, what the waiting alone costs."""
+    with side or nullcontext(Side(lambda _: None, lambda: None)) as (record, _):
+        began_ns = time.process_time_ns()
+        for sequence in range(1, rounds + 1):
+            record(sequence)
+            time.sleep(1 / ROUNDS_A_SECOND)
+        return (time.process_time_ns() - began_ns) / rounds
+
+
+class Side(NamedTuple):
+    """One of the two, connected."""
+
+    record: Callable[[int], object]
+    finish: Callable[[], None]
+    """Waits until everything was delivered."""
+
+
+@contextmanager
+def _our_side(endpoint: str, n: int) -> Iterator[Side]:
+    recorder = Recorder(ENGINE, grpc_endpoint=endpoint, capacity=max(n, WAITING))
 
     def finish() -> None:
-        if not recorder.flush(120) or recorder.exported != n + 1:
-            raise AssertionError(f"delivered {recorder.exported} of {n + 1}: {recorder.losses}")
+        if not recorder.flush(120) or any(recorder.losses.values()):
+            raise AssertionError(f"not everything was delivered: {recorder.losses}")
 
-    recorder.record(execution(0))
-    recorder.flush()  # connects
     try:
-        return _spent(lambda sequence: recorder.record(execution(sequence)), finish, n)
+        recorder.record(execution(0))
+        finish()
+        yield Side(lambda sequence: recorder.record(execution(sequence)), finish)
     finally:
         recorder.stop()
 
 
-def _deliver_reference(endpoint: str, n: int) -> Spent:
+@contextmanager
+def _sdk_side(endpoint: str, n: int) -> Iterator[Side]:
     provider = _provider()
-    exporter = OTLPSpanExporter(endpoint=endpoint)
-    provider.add_span_processor(BatchSpanProcessor(exporter, max_queue_size=n, max_export_batch_size=BATCH_SPANS_MAX))
+    size = max(n, 2 * BATCH_SPANS_MAX)
+    processor = BatchSpanProcessor(
+        OTLPSpanExporter(endpoint=endpoint), max_queue_size=size, max_export_batch_size=BATCH_SPANS_MAX
+    )
+    provider.add_span_processor(processor)
     start_span = provider.get_tracer("bench").start_span
-    start_span(SPAN_NAME, attributes=attributes(0)).end()
-    provider.force_flush()
 
     def finish() -> None:
         if not provider.force_flush(120_000):
             raise AssertionError("the SDK did not deliver in time")
 
     try:
-        return _spent(lambda one: start_span(SPAN_NAME, attributes=attributes(one)).end(), finish, n)
+        start_span(SPAN_NAME, attributes=attributes(0)).end()
+        finish()
+        yield Side(lambda sequence: start_span(SPAN_NAME, attributes=attributes(sequence)).end(), finish)
     finally:
         provider.shutdown()
 
 
-def _spent(record: Callable[[int], object], finish: Callable[[], None], n: int) -> Spent:
+def _spent(side: Side, n: int) -> Spent:
+    record, finish = side
     began_ns, thread_began_ns = time.process_time_ns(), time.thread_time_ns()
     for sequence in range(n):
         record(sequence)
@@ -315,8 +352,8 @@ def _provider() -> TracerProvider:
 def results(quick: bool) -> list[Result]:
     """As `tests.benchmarks.report` asks for."""
     if quick:
-        return measure(500, 5) + measure_delivery(4_000, 2)
-    return measure() + measure_delivery(20_000, 5)
+        return [*measure(500, 5), *measure_delivery(4_000, 2), measure_at_pace(6)]
+    return [*measure(), *measure_delivery(20_000, 5), measure_at_pace(30)]
 
 
 if __name__ == "__main__":
