@@ -1,6 +1,7 @@
 """The page What if in every state, its words and its charts."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -8,10 +9,12 @@ import pytest
 import streamlit as st
 from clickhouse_connect.driver.client import Client
 
+from dashboards.charts.finished import finished
 from dashboards.charts.replayed_choices import RECORDED, charge_rows, choice_rows, replayed_choices
 from dashboards.links import WHAT_IF_PAGE, cell_parameters
 from dashboards.reading import outcomes
 from dashboards.words.replays import replay_sentence, swap_table
+from queries.annotations.marks import Mark
 from queries.replay.replaying import Form, replayed
 from queries.replay.result import Replay
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
@@ -123,3 +126,12 @@ class TestWordsAndCharts:
         assert len(rows) < len(stuck.exact.decisions) * 6
         titles = [str(panel["title"]) for panel in replayed_choices(stuck, stuck.exact, {}).to_dict()["vconcat"]]
         assert titles[1:] == ["Charged for P128, ms", "Charged for P64, ms", "Charged for decode, ms"]
+
+    def test_what_was_noted_stands_on_the_time_axis(self, stuck: Replay) -> None:
+        assert stuck.exact is not None
+        within = datetime.fromtimestamp(stuck.began_at / 1e9 + 10, UTC)
+        marks = [Mark("in", within, "backup began"), Mark("out", within + timedelta(hours=1), "later")]
+        chart = finished(replayed_choices(stuck, stuck.exact, {}, marks))
+        assert chart["vconcat"][1]["title"] == "What was noted"
+        noted = [frame for frame in chart["datasets"].values() if "noted" in frame]
+        assert [list(frame.noted) for frame in noted] == [["backup began"]]

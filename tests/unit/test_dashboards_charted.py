@@ -1,0 +1,60 @@
+"""Charts made ready once."""
+
+from collections.abc import Iterator
+
+import altair as alt
+import pandas as pd
+import pytest
+import streamlit as st
+
+from dashboards.charts.cell_timeline import cell_timeline
+from dashboards.charts.finished import finished
+from dashboards.parts.charted import kept
+from tests.unit.test_dashboards_charts import candidates, executions
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> Iterator[None]:
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+def dots() -> alt.Chart:
+    rows: alt.Chart = alt.Chart(pd.DataFrame({"x": [1], "y": [2]})).mark_point().encode(x="x:Q", y="y:Q")
+    return rows
+
+
+def test_a_finished_chart_says_what_the_chart_said() -> None:
+    rows = executions()
+    spec = finished(cell_timeline(rows, candidates(rows)))
+    plain = cell_timeline(rows, candidates(rows)).to_dict()
+    assert [panel.get("title") for panel in spec["vconcat"]] == [panel.get("title") for panel in plain["vconcat"]]
+    named = {panel["data"]["name"] for panel in spec["vconcat"] if "data" in panel}
+    assert named <= set(spec["datasets"])
+    lanes = spec["datasets"][spec["vconcat"][1]["data"]["name"]]
+    assert list(lanes.sequence) == list(rows.graph_sequence)
+
+
+def test_a_frame_that_several_panels_draw_is_sent_once() -> None:
+    rows = executions()
+    frames = list(finished(cell_timeline(rows, candidates(rows)))["datasets"].values())
+    assert len({id(frame) for frame in frames}) == len(frames)
+
+
+def test_altairs_own_size_does_not_keep_a_chart_from_filling_its_page() -> None:
+    view = finished(dots()).get("config", {}).get("view", {})
+    assert "continuousWidth" not in view
+
+
+def test_a_chart_is_built_once_for_all() -> None:
+    built = []
+
+    def build() -> alt.Chart:
+        built.append(1)
+        return dots()
+
+    assert kept(("dots", 1), build) is kept(("dots", 1), build)
+    assert len(built) == 1
+    kept(("dots", 2), build)
+    assert len(built) == 2
