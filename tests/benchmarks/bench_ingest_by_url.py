@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -33,6 +34,13 @@ class Ledgered(Running):
     def stored(self) -> int:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.addresses.otlp_http_port}/state", timeout=30) as answer:
             return sum(door["stored"] for door in json.load(answer)["ledger"].values())
+
+    def wait_until_stored(self, executions: int, deadline_s: float = 300.0) -> None:
+        deadline = time.monotonic() + deadline_s
+        while (stored := self.stored()) < executions:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{stored} of {executions} executions stored after {deadline_s:.0f} s")
+            time.sleep(0.25)  # Each asking costs the collector a millisecond.
 
 
 @contextmanager

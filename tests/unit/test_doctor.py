@@ -97,7 +97,7 @@ def test_credentials_that_the_collector_asks_for_have_to_be_set_here() -> None:
 def test_every_table_that_keeps_rows_has_a_window_and_most_a_ttl() -> None:
     wanted = rules_wanted(schema_files())
     assert wanted["graph_executions"] == TableRules(10_000, "received_at", 30)
-    assert wanted["cell_graphs"] == TableRules(10_000, "received_on", 30)
+    assert wanted["cell_graphs"] == TableRules(10_000, "received_on", 180)
     assert wanted["request_outcomes"].ttl_days == 7
     assert {table for table, rules in wanted.items() if not rules.window or not rules.ttl_days} == set()
 
