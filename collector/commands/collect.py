@@ -1,5 +1,6 @@
 """`tachograph collect`: the collector in the foreground."""
 
+import gc
 from pathlib import Path
 from typing import Protocol
 
@@ -46,6 +47,7 @@ def collect(settings: CollectSettings) -> None:
     wanted = {name: getattr(settings, name) for name in CollectorSettings._fields if name != "access"}
     collector = Collector(CollectorSettings(**wanted, access=access))
     with StopSignals() as asked, collector:
+        gc.freeze()  # What was made until now stays: no collection has to look through it again.
         if not access.certificate and not is_loopback(settings.listen_address):
             log.warning("credentials travel in clear text: set TACHOGRAPH_TLS_CERTIFICATE, or put TLS in front")
         log.info("collecting", data_dir=str(settings.data_dir), **collector.urls())
