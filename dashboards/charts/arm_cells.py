@@ -77,7 +77,7 @@ def arm_scale(arms: list[str]) -> alt.Scale:
     return alt.Scale(domain=arms, range=[palette.BEFORE, palette.AFTER])
 
 
-def legend(**colours: str) -> alt.Legend:
+def legend(**colours: Any) -> alt.Legend:
     """Above the chart, in a column, so that two of them stand side by side on a telephone."""
     return alt.Legend(orient="top", columns=1, labelLimit=0, **colours)
 

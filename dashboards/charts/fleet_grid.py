@@ -1,12 +1,14 @@
 """The fleet at a glance: one row an engine, time to the right, each cell coloured by its plain fraction."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import altair as alt
 import pandas as pd
 
 from dashboards.charts import notes, palette, times
+from dashboards.charts.finished import Finished, finished
 from dashboards.rows import Row, rows_of
 from dashboards.words.texts import engine_label, short_instance
 from queries.annotations.marks import Mark
@@ -28,6 +30,9 @@ OF_STRETCH = [
     alt.Tooltip("cells_stuck:Q", title="cells stuck", format=","),
     alt.Tooltip("cell:N", title="its worst cell"),
 ]
+CELLS, NOTED = "cells", "noted"
+"""What the data of a grid is called in its specification."""
+Data: TypeAlias = pd.DataFrame | alt.NamedData
 SEPARATOR = "\u2063"
 """Between the parts of a row's name. Invisible, so no label of an engine contains it."""
 
@@ -55,7 +60,33 @@ def fleet_grid(
         marks: What people noted.
     """
     rows = grid_rows(cells, engines)
-    chart = alt.Chart(rows).encode(tooltip=tooltip("executions_lost" in cells))
+    noted = noted_within(rows, marks)
+    return layered(rows, None if noted.empty else noted, size, "executions_lost" in cells)
+
+
+def finished_grid(cells: pd.DataFrame, engines: Sequence[str], size: RowSize, marks: Iterable[Mark]) -> Finished:
+    """The same, made ready: only its data is new every two seconds, so the rest is written down once for all."""
+    rows = grid_rows(cells, engines)
+    noted = noted_within(rows, marks)
+    datasets = {CELLS: rows} if noted.empty else {CELLS: rows, NOTED: noted}
+    return template(size, "executions_lost" in cells, has_notes=not noted.empty) | {"datasets": datasets}
+
+
+@cache
+def template(size: RowSize, has_losses: bool, *, has_notes: bool) -> Finished:
+    """The grid without its data."""
+    noted = alt.NamedData(NOTED) if has_notes else None
+    return finished(layered(alt.NamedData(CELLS), noted, size, has_losses))
+
+
+def noted_within(rows: pd.DataFrame, marks: Iterable[Mark]) -> pd.DataFrame:
+    """What people noted in the time that the grid shows."""
+    return notes.note_rows(marks, rows.start_ms.min(), rows.end_ms.max())
+
+
+def layered(rows: Data, noted: Data | None, size: RowSize, has_losses: bool) -> alt.LayerChart:
+    """The grid of these rows, with a line at each mark, if there is any."""
+    chart = alt.Chart(rows).encode(tooltip=tooltip(has_losses))
     base = chart.encode(x=time_channel("start_ms"), x2="end_ms")
     left = alt.Y("row:N", title=None, sort=None, axis=left_axis(size), scale=alt.Scale(paddingInner=0.12))
     right = alt.Y("row:N", title=None, sort=None, axis=right_axis(), scale=alt.Scale(paddingInner=0.12))
@@ -69,7 +100,7 @@ def fleet_grid(
             strip(base, right, "stuck", -1, size),
             strip(base, bare, "inflated", 1, size),
             words(chart, bare, size),
-            *notes.note_layers(notes.note_rows(marks, rows.start_ms.min(), rows.end_ms.max()), time_channel),
+            *([] if noted is None else notes.layers_of(noted, time_channel)),
         )
         .resolve_axis(y="independent")
         .properties(height=alt.Step(size.height_px), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))

@@ -43,8 +43,11 @@ def note_layers(notes: pd.DataFrame, x: Callable[[str], alt.X]) -> list[alt.Char
         notes: Of `note_rows`.
         x: The chart's own time axis over a column.
     """
-    if notes.empty:
-        return []
+    return [] if notes.empty else layers_of(notes, x)
+
+
+def layers_of(notes: pd.DataFrame | alt.NamedData, x: Callable[[str], alt.X]) -> list[alt.Chart]:
+    """The same of notes that are there, or that will be there under a name."""
     base = alt.Chart(notes).encode(x=x("noted_ms"), tooltip=tooltip())
     return [
         base.mark_rule(strokeWidth=3, color=LIGHT, opacity=0.8, clip=True),

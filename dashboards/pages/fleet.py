@@ -5,7 +5,7 @@ from datetime import datetime
 import pandas as pd
 import streamlit as st
 
-from dashboards.charts.fleet_grid import COMPACT, ROOMY, SELECTION, fleet_grid
+from dashboards.charts.fleet_grid import COMPACT, ROOMY, SELECTION, finished_grid
 from dashboards.links import CELL_PAGE, cell_parameters
 from dashboards.parts.charted import show_chart
 from dashboards.parts.controls import control_bar
@@ -89,7 +89,7 @@ def grid(found: Fleet, filters: Filters, order: str, noted: Noted) -> None:
     event = show_chart(
         "fleet_grid",
         (filters, found.stretch_s, found.told.at, tuple(shown), noted.told.at),
-        lambda: fleet_grid(cells, shown, size, noted.marks),
+        lambda: finished_grid(cells, shown, size, noted.marks),
         on_select="rerun",
         alt="Grid of cells by engine and time, coloured by the share of decoding time in plain decode",
     )

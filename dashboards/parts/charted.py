@@ -11,14 +11,16 @@ CHARTS_MAX = 64
 """Charts kept; the one that was kept longest goes first."""
 
 
-def show_chart(key: str, rests_on: tuple[object, ...], build: Callable[[], Chart], *, alt: str, **choosing: Any) -> Any:
+def show_chart(
+    key: str, rests_on: tuple[object, ...], build: Callable[[], Chart | Finished], *, alt: str, **choosing: Any
+) -> Any:
     """Draw a chart, or show the one that was drawn of the same.
 
     Args:
         key: The chart's name on its page.
         rests_on: Everything that the chart depends on, so that equal values mean an equal chart: of answers when they
             were had, and what was asked.
-        build: Makes the chart.
+        build: Makes the chart, or one that is finished already.
         alt: What a screen reader says of it.
         choosing: `on_select` and `selection_mode`, of a chart that can be clicked.
     """
@@ -26,6 +28,7 @@ def show_chart(key: str, rests_on: tuple[object, ...], build: Callable[[], Chart
 
 
 @st.cache_resource(max_entries=CHARTS_MAX, show_spinner=False)
-def kept(which: tuple[object, ...], _build: Callable[[], Chart]) -> Finished:  # noqa: ARG001 -- the cache's key
+def kept(which: tuple[object, ...], _build: Callable[[], Chart | Finished]) -> Finished:  # noqa: ARG001 -- the cache's key
     """The finished chart."""
-    return finished(_build())
+    built = _build()
+    return built if isinstance(built, dict) else finished(built)

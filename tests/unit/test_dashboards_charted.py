@@ -9,8 +9,9 @@ import streamlit as st
 
 from dashboards.charts.cell_timeline import cell_timeline
 from dashboards.charts.finished import finished
+from dashboards.charts.fleet_grid import ROOMY, finished_grid, fleet_grid
 from dashboards.parts.charted import kept
-from tests.unit.test_dashboards_charts import candidates, executions
+from tests.unit.test_dashboards_charts import candidates, cells, executions
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +59,12 @@ def test_a_chart_is_built_once_for_all() -> None:
     assert len(built) == 1
     kept(("dots", 2), build)
     assert len(built) == 2
+
+
+def test_a_fleets_grid_is_the_same_however_it_is_made() -> None:
+    rows, engines = cells({}, {"service_instance_id": "instance-2", "stuck": True}), ["instance-2", "instance-1"]
+    ready = finished_grid(rows, engines, ROOMY, ())
+    plain = finished(fleet_grid(rows, engines, ROOMY))
+    assert [layer["mark"] for layer in ready["layer"]] == [layer["mark"] for layer in plain["layer"]]
+    assert ready["layer"][0]["encoding"] == plain["layer"][0]["encoding"]
+    assert list(ready["datasets"]["cells"].cell) == list(next(iter(plain["datasets"].values())).cell)
