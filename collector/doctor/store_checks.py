@@ -32,7 +32,7 @@ def check_schema(client: Client, files: list[SchemaFile]) -> Check:
     if missing or changed:
         told = [*(f"{name} is not applied" for name in missing), *(f"{name} differs" for name in changed)]
         return fault("schema", "; ".join(told), "start the collector of this version; it applies what is missing")
-    optional = {file.name for file in schema_files(otel_traces=True)}
+    optional = {file.name for file in schema_files(otel_traces=True)} - {file.name for file in schema_files()}
     if unknown := sorted(applied.keys() - wanted.keys() - optional):
         return warning("schema", f"{', '.join(unknown)} came from a newer version", "update this machine's Tachograph")
     return ok("schema", f"{len(wanted)} files applied")
