@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from collector.clock_offsets import ClockOffset
+from collector.sampling.sampling import Sampled
 from collector.spool.spool import Spool
 from collector.store_bound import BoundState
 
@@ -80,6 +81,31 @@ class StoreMetrics(Collector):
         yield CounterMetricFamily(
             "tachograph_store_dropped_rows", "Executions dropped because the store was full.", value=state.dropped_rows
         )
+
+
+class SamplingMetrics(Collector):
+    """What sampling did to the store, as far back as it is remembered there."""
+
+    def __init__(self, sampled: Callable[[], Sampled | None]) -> None:
+        self._sampled = sampled
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each figure; 0 where sampling is off."""
+        sampled = self._sampled() or Sampled()
+        for name, meaning, value in (
+            ("sampling_examined_cells", "Cells that sampling examined, of the last 180 days.", sampled.examined_cells),
+            (
+                "sampling_dropped_cells",
+                "Healthy cells among them that are kept as rollups only.",
+                sampled.dropped_cells,
+            ),
+            (
+                "sampling_dropped_executions",
+                "Executions of those cells, which were dropped.",
+                sampled.dropped_executions,
+            ),
+        ):
+            yield GaugeMetricFamily(f"tachograph_{name}", meaning, value=value)
 
 
 class ClockMetrics(Collector):

@@ -33,7 +33,7 @@ from collector.judging import CellJudge
 from collector.metrics import CollectorMetrics
 from collector.migrations import apply_schema
 from collector.opening import StoreOpening
-from collector.own_metrics import ClockMetrics, SpoolMetrics, StoreMetrics
+from collector.own_metrics import ClockMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
 from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.control import ControlReceiver
 from collector.receivers.derived_rows import RowsReceiver
@@ -43,6 +43,9 @@ from collector.receivers.limits import DoorLimits
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
 from collector.retention import parsed_retention
+from collector.sampling.rules import SamplingRules
+from collector.sampling.sampler import Sampler
+from collector.sampling.sampling import Sampled
 from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
@@ -81,6 +84,8 @@ class CollectorSettings(NamedTuple):
     """Bytes of the embedded store beyond which its oldest days of executions are dropped; 0 is no bound."""
     retention: str = ""
     """`TABLE=DAYS` pairs: how long tables keep their rows, where the schema's days are not wanted."""
+    sampling: SamplingRules | None = None
+    """Which healthy cells are kept as rollups only; None keeps all whole."""
     request_bytes_max: int = DoorLimits().request_bytes
     """Bytes of one request, decompressed."""
     request_spans_max: int = DoorLimits().request_spans
@@ -106,6 +111,7 @@ class Collector:
         self._limits = limits
         self._pinned: dict[str, int] = {}
         self._bound: StoreBound | None = None
+        self._sampler: Sampler | None = None
         self._running = ExitStack()
 
     def start(self) -> None:
@@ -164,6 +170,7 @@ class Collector:
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
         self._start_judge(starting)
+        self._start_sampler(starting)
 
     def _http_server(self, writer: Writer, further: list[Route], listening: socket.socket) -> HttpServer:
         receiver = HttpReceiver(writer, self.metrics, further, self._door_limits())
@@ -228,6 +235,18 @@ class Collector:
         judge.start()
         starting.callback(judge.stop)
 
+    def _start_sampler(self, starting: ExitStack) -> None:
+        if self.settings.sampling is None:
+            return
+        store = StoreClient(self._open)
+        starting.callback(store.close)
+        self._sampler = Sampler(store, self.settings.sampling, self.settings.clickhouse_cluster)
+        self._sampler.start()
+        starting.callback(self._sampler.stop)
+
+    def _sampled(self) -> Sampled | None:
+        return self._sampler.sampled if self._sampler else None
+
     def _further_doors(self, starting: ExitStack, writer: Writer) -> list[Route]:
         """What else the HTTP port answers: rows computed from executions, orders, health and metrics."""
         spool = writer.spool
@@ -237,10 +256,11 @@ class Collector:
         self.health.watch("clickhouse", own.trouble)
         self.metrics.registry.register(SpoolMetrics(spool))
         self.metrics.registry.register(ClockMetrics(ClockWatch(own).offsets))
+        self.metrics.registry.register(SamplingMetrics(self._sampled))
         return [
             *RowsReceiver(DerivedRows(rows), self.metrics).routes,
             *ControlReceiver(self._orders(rows, writer), make_key(self.settings.data_dir)).routes,
-            *HealthReceiver(self.health, self.metrics, partial(state_of, spool, self._bound)).routes,
+            *HealthReceiver(self.health, self.metrics, lambda: state_of(spool, self._bound, self._sampled())).routes,
         ]
 
     def _orders(self, store: StoreClient, writer: Writer) -> Orders:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from collector.sampling.sampling import Sampled
 from collector.spool.spool import Spool
 from collector.store_bound import StoreBound
 
 
-def state_of(spool: Spool, bound: StoreBound | None = None) -> Mapping[str, Any]:
-    """The ledger, what waits, the store's size, the disk and the clock, as JSON has it. All of it is of one spool, since it was made."""
+def state_of(spool: Spool, bound: StoreBound | None = None, sampled: Sampled | None = None) -> Mapping[str, Any]:
+    """The ledger, what waits, the store's size, what sampling dropped, the disk and the clock, as JSON has it. All of it is of one spool, since it was made."""
     disk = shutil.disk_usage(spool.file.parent)
     return {
         "version": version("tachograph"),
@@ -20,5 +21,6 @@ def state_of(spool: Spool, bound: StoreBound | None = None) -> Mapping[str, Any]
         "stored_by_day": {day.isoformat(): stored for day, stored in spool.stored_by_day().items()},
         "spool": {**spool.state()._asdict(), "bytes_max": spool.limits.bytes_max},
         "store": bound.state._asdict() if bound else None,
+        "sampling": sampled._asdict() if sampled else None,
         "disk": {"free_bytes": disk.free, "total_bytes": disk.total, "free_bytes_min": spool.limits.free_bytes_min},
     }

@@ -52,6 +52,11 @@ def executions_of(url: str, service_instance_id: str, cell: str, history_s: floa
     engines = sorted(set(table["service_instance_id"].to_pylist()))
     if not engines:
         of = f" of engine {service_instance_id}" if service_instance_id else ""
+        if run("sampled_cells", url, "rows", cell=cell, service_instance_id=service_instance_id, days=180):
+            raise UnknownCellError(
+                f"sampling dropped the executions of cell {cell}{of}: it was healthy, and its figures are those of "
+                f"`tachograph query cells --param cell={cell}`"
+            )
         raise UnknownCellError(f"no execution of cell {cell}{of} is stored: `tachograph query cells` lists what is")
     if len(engines) > 1:
         raise AmbiguousCellError(

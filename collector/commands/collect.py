@@ -7,6 +7,7 @@ from typing import Protocol
 from collector.access.access import is_loopback
 from collector.access.settings import AccessSettings, access_of
 from collector.log_format import LogFormat
+from collector.sampling.rules import SamplingRules
 from collector.stop_signals import StopSignals
 
 
@@ -23,6 +24,11 @@ class CollectSettings(AccessSettings, Protocol):
     disk_free_bytes_min: int
     store_bytes_max: int
     retention: str
+    sampling: bool
+    sampling_share: float
+    sampling_after_s: int
+    sampling_context_s: int
+    sampling_keeps_marked: bool
     request_bytes_max: int
     request_spans_max: int
     requests_at_once_max: int
@@ -44,8 +50,8 @@ def collect(settings: CollectSettings) -> None:
     configure_logs(settings.log_format)
     log = structlog.get_logger(__name__)
     access = access_of(settings)
-    wanted = {name: getattr(settings, name) for name in CollectorSettings._fields if name != "access"}
-    collector = Collector(CollectorSettings(**wanted, access=access))
+    wanted = {name: getattr(settings, name) for name in CollectorSettings._fields if name not in ("access", "sampling")}
+    collector = Collector(CollectorSettings(**wanted, access=access, sampling=_sampling_of(settings)))
     with StopSignals() as asked, collector:
         gc.freeze()  # What was made until now stays: no collection has to look through it again.
         if not access.certificate and not is_loopback(settings.listen_address):
@@ -54,3 +60,14 @@ def collect(settings: CollectSettings) -> None:
         asked.wait()
         log.info("stopping")
     log.info("stopped")
+
+
+def _sampling_of(settings: CollectSettings) -> SamplingRules | None:
+    if not settings.sampling:
+        return None
+    return SamplingRules(
+        settings.sampling_share,
+        settings.sampling_after_s,
+        settings.sampling_context_s,
+        settings.sampling_keeps_marked,
+    )

@@ -62,6 +62,16 @@ def rules_found(client: Client) -> dict[str, TableRules]:
     return {name.removesuffix(LOCAL): rules_of(engine) for name, engine in rows}
 
 
+_DROPPED: Final = """
+SELECT received_on, sum(executions)
+FROM (
+    SELECT received_on, service_instance_id, cell, max(c.executions) AS executions FROM cell_samples AS c
+    WHERE received_on >= {since:Date}
+    GROUP BY received_on, service_instance_id, cell HAVING max(c.dropped_at) > toDateTime64(0, 3, 'UTC')
+) GROUP BY received_on
+"""
+
+
 def applied_changes(client: Client) -> dict[str, str]:
     """The files of the schema that were applied, each with the hash of its content."""
     rows = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
@@ -69,8 +79,10 @@ def applied_changes(client: Client) -> dict[str, str]:
 
 
 def executions_by_day(client: Client, since: date) -> dict[date, int]:
-    """Executions that are there, by the day they were received on."""
-    return _by_day(client, "SELECT toDate(received_at) AS day, count() FROM graph_executions", since)
+    """Executions that are there or that sampling dropped, by the day they were received on."""
+    there = _by_day(client, "SELECT toDate(received_at) AS day, count() FROM graph_executions", since)
+    dropped = {day: int(count) for day, count in client.query(_DROPPED, parameters={"since": since}).result_rows}
+    return {day: there.get(day, 0) + dropped.get(day, 0) for day in there | dropped}
 
 
 def outcomes_by_day(client: Client, since: date) -> dict[date, int]:

@@ -1,0 +1,38 @@
+-- Which healthy cells are to be dropped: examined, nothing against them, nor against any other cell of the same engine
+-- within context_s before or after, and all of those examined? By what was examined within look_back_s; the oldest first.
+WITH examined AS (
+    SELECT
+        service_instance_id, cell,
+        min(first_started_at) AS started, max(last_started_at) AS ended,
+        max(c.reason) AS why, max(c.dropped_at) AS dropped
+    FROM cell_samples AS c
+    WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
+    GROUP BY service_instance_id, cell
+),
+-- Every cell there is, examined or not: what is not known speaks against its neighbours.
+cells AS (
+    SELECT
+        service_instance_id, cell,
+        min(first_started_at) AS started, max(last_started_at) AS ended,
+        (service_instance_id, cell) IN (SELECT service_instance_id, cell FROM examined) AS is_examined,
+        (service_instance_id, cell) IN (SELECT service_instance_id, cell FROM examined WHERE why NOT IN ('', 'share', 'marked')) AS is_odd
+    FROM cell_windows
+    WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
+    GROUP BY service_instance_id, cell
+    HAVING sum(executions) > 0
+)
+SELECT e.service_instance_id AS service_instance_id, e.cell AS cell
+FROM examined AS e
+INNER JOIN
+(
+    SELECT
+        service_instance_id,
+        -- Where no cell may be dropped, as stretches of time.
+        groupArrayIf((subtractSeconds(started, {context_s:UInt32}), addSeconds(ended, {context_s:UInt32})), is_odd OR NOT is_examined) AS barred
+    FROM cells
+    GROUP BY service_instance_id
+) AS b ON b.service_instance_id = e.service_instance_id
+WHERE e.why = '' AND e.dropped = toDateTime64(0, 3, 'UTC')
+    AND NOT arrayExists(one -> e.ended >= one.1 AND e.started <= one.2, b.barred)
+ORDER BY e.started, service_instance_id, cell
+LIMIT {cells_max:UInt32}

@@ -1,0 +1,149 @@
+"""Examining cells and dropping the executions of those that are healthy: `*.sql` here have how, docs/sampling.md the rules.
+
+Everything is decided in the store, from what is stored, and written to `cell_samples` before and after it is done: a
+process that ends half-way goes on where it was, and two at once do the same twice.
+"""
+
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+from clickhouse_connect.driver.client import Client
+
+from collector.cluster.form import LOCAL
+from collector.sampling.rules import SamplingRules
+
+LOOK_BACK_S: Final = 2 * 86_400
+"""Cells that arrived before are left as they are."""
+STRETCHES_AT_ONCE: Final = 6
+CELLS_AT_ONCE: Final = 2_000
+"""Dropped by one statement."""
+_SETTINGS: Final[dict[str, Any]] = {
+    "max_threads": 1,
+    "max_memory_usage": 2 * 1024**3,
+    "async_insert": 0,
+    "distributed_product_mode": "global",
+    "lightweight_deletes_sync": 2,
+    "mutations_sync": 2,
+}
+_DROP: Final = """
+DELETE FROM {place}
+WHERE service_instance_id IN {engines:Array(String)}
+    AND (service_instance_id, if(cell_id != '', toString(cell_id), toString(intDiv(toUnixTimestamp64Nano(started_at), 30000000000) * 30)))
+        IN {cells:Array(Tuple(String, String))}
+"""
+_DROPPED: Final = """
+INSERT INTO cell_samples (received_on, service_instance_id, cell, first_started_at, last_started_at, executions, reason, examined_at, dropped_at)
+SELECT received_on, service_instance_id, cell, min(c.first_started_at), max(c.last_started_at), max(c.executions), '', max(c.examined_at), now64(3, 'UTC')
+FROM cell_samples AS c
+WHERE (service_instance_id, cell) IN {cells:Array(Tuple(String, String))}
+GROUP BY received_on, service_instance_id, cell
+"""
+_MASKED: Final = """
+SELECT DISTINCT partition_id FROM system.parts
+WHERE active AND database = currentDatabase() AND table = {table:String} AND has_lightweight_delete
+    AND partition_id < formatDateTime(subtractSeconds(now('UTC'), {rest_s:UInt32}), '%Y%m%d')
+"""
+_TOLD: Final = """
+SELECT count(), countIf(dropped), sumIf(executions, dropped)
+FROM (
+    SELECT service_instance_id, cell, received_on, max(c.executions) AS executions, max(dropped_at) > toDateTime64(0, 3, 'UTC') AS dropped
+    FROM cell_samples AS c GROUP BY service_instance_id, cell, received_on
+)
+"""
+
+
+class Sampled(NamedTuple):
+    """What sampling did to a store, as far back as it is remembered there."""
+
+    examined_cells: int = 0
+    """A cell whose executions arrived on two days counts twice; so in the next."""
+    dropped_cells: int = 0
+    dropped_executions: int = 0
+
+
+class Sampling:
+    """Of one store. A client runs one query at a time; every method raises `ClickHouseError` as it comes.
+
+    Args:
+        client: On the store's database.
+        rules: What may be dropped.
+        cluster: The cluster that the database is on; '' is none.
+    """
+
+    def __init__(self, client: Client, rules: SamplingRules, cluster: str = "") -> None:
+        self._client = client
+        self._rules = rules
+        self._place = f"graph_executions{LOCAL} ON CLUSTER '{cluster}'" if cluster else "graph_executions"
+        self._table = f"graph_executions{LOCAL}" if cluster else "graph_executions"
+        self._settings = {name: value for name, value in _SETTINGS.items() if name in client.server_settings}
+
+    def run(self) -> Sampled:
+        """Examine what has settled, drop what is healthy, and say what came of it so far."""
+        self.examine()
+        while self.drop() == CELLS_AT_ONCE:
+            pass
+        self.tidy()
+        return self.told()
+
+    def examine(self) -> int:
+        """Examine the cells of so many stretches of ten minutes, and return how many stretches those were."""
+        rules = self._rules
+        values = {"look_back_s": LOOK_BACK_S, "settled_s": rules.settled_s, "stretches": STRETCHES_AT_ONCE}
+        stretches = self._query(_statement("unexamined_cells"), values)
+        for first, last in stretches:
+            bounds = {"from": _text(first - _TICK), "to": _text(last + _TICK)}
+            own = {
+                "settled_s": rules.settled_s,
+                "keeps_marked": rules.keeps_marked,
+                "share": round(rules.share * 65_536),
+            }
+            self._command(_statement("examine_cells"), bounds | own)
+        return len(stretches)
+
+    def drop(self) -> int:
+        """Drop the executions of healthy cells, the oldest first, and return of how many cells: `CELLS_AT_ONCE` at most."""
+        values = {"look_back_s": LOOK_BACK_S, "context_s": self._rules.context_s, "cells_max": CELLS_AT_ONCE}
+        cells = [(str(engine), str(cell)) for engine, cell in self._query(_statement("cells_to_drop"), values)]
+        if cells:
+            engines = sorted({engine for engine, _ in cells})
+            self._command(_DROP.replace("{place}", self._place), {"cells": cells, "engines": engines})
+            self._command(_DROPPED, {"cells": cells})
+        return len(cells)
+
+    def tidy(self) -> int:
+        """Give back the disk of days that are past: until then, what is dropped is only hidden, or gone by a merge."""
+        rest_s = self._rules.settled_s + self._rules.context_s + 3600
+        partitions = [name for (name,) in self._query(_MASKED, {"table": self._table, "rest_s": rest_s})]
+        for name in partitions:
+            self._command(f"ALTER TABLE {self._place} APPLY DELETED MASK IN PARTITION ID '{name}'", {})
+        return len(partitions)
+
+    def told(self) -> Sampled:
+        """What was done so far."""
+        ((examined, cells, executions),) = self._query(_TOLD, {})
+        return Sampled(int(examined), int(cells), int(executions))
+
+    def _query(self, sql: str, values: dict[str, Any]) -> list[Any]:
+        return list(self._client.query(sql, parameters=values, settings=self._query_settings()).result_rows)
+
+    def _command(self, sql: str, values: dict[str, Any]) -> None:
+        self._client.command(sql, parameters=values, settings=self._settings)
+
+    def _query_settings(self) -> dict[str, Any]:
+        return {name: value for name, value in self._settings.items() if not name.endswith("_sync")}
+
+
+_TICK: Final = timedelta(microseconds=1)
+
+
+def _statement(name: str) -> str:
+    return files("collector.sampling").joinpath(f"{name}.sql").read_text("utf-8")
+
+
+def _text(moment: datetime) -> str:
+    return (
+        moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+        if moment.tzinfo
+        else moment.strftime("%Y-%m-%d %H:%M:%S.%f")
+    )

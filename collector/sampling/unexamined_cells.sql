@@ -1,0 +1,27 @@
+-- Which stretches of ten minutes, by the engines' clocks, have cells whose verdict is final and that sampling has yet to
+-- examine? The oldest first. A verdict is final when it counts every execution, was given 600 s after the last of them
+-- arrived, and was settled_s ago.
+-- Columns: first, the first submission of those cells; last, their last.
+SELECT min(cell_started_at) AS first, max(cell_last_started_at) AS last
+FROM
+(
+    SELECT
+        min(first_started_at) AS cell_started_at,
+        max(last_started_at) AS cell_last_started_at,
+        max(w.last_received_at) AS cell_received_at,
+        sum(executions) AS stored,
+        max(w.judgement) AS latest
+    FROM cell_windows AS w
+    WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
+        AND (service_instance_id, cell) NOT IN (
+            SELECT service_instance_id, cell FROM cell_samples
+            WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
+        )
+    GROUP BY service_instance_id, cell
+    HAVING stored > 0 AND latest.executions = stored
+        AND latest.judged_at >= addSeconds(cell_received_at, 600)
+        AND latest.judged_at < subtractSeconds(now64(3, 'UTC'), {settled_s:UInt32})
+)
+GROUP BY toStartOfInterval(cell_started_at, INTERVAL 600 SECOND)
+ORDER BY first
+LIMIT {stretches:UInt32}

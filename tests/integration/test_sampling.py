@@ -1,0 +1,194 @@
+"""Sampling: what it drops, what it keeps, and that no finding about an anomalous cell changes by it."""
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from clickhouse_connect.driver.client import Client
+
+from collector.doctor.store import executions_by_day
+from collector.judging import judge_cells
+from collector.sampling.rules import SamplingRules
+from collector.sampling.sampling import Sampling
+from engine_hooks.contract.execution import EngineResource, GraphExecution
+from engine_hooks.contract.names import CELL_WINDOW_NS
+from engine_hooks.contract.span import EXECUTION_COLUMNS
+from queries.errors import UnknownCellError
+from queries.findings.diagnosis import diagnose
+from queries.findings.findings import Kind
+from queries.findings.stored import find_in_cell
+from queries.runner import run
+from tests.fixtures.labelled_records import LABELLED, executions_of_cell, truth
+from tests.fixtures.query_rows import START_NS, believing, round_of, row_of
+from tests.fixtures.simulated_cells import simulated
+
+S_NS: Final = 1_000_000_000
+AGO_NS: Final = 3 * 3600 * S_NS
+ANOMALIES: Final = (
+    *(Kind.ESTIMATE_INFLATION, Kind.HOST_BOUND, Kind.CPU_CONTENTION, Kind.DELAY_BURSTS, Kind.ACCEPTANCE_COLLAPSE),
+    *(Kind.GRAPH_REGRESSION, Kind.CLOCK_DRIFT, Kind.PLAIN_RIGHT, Kind.EXECUTIONS_LOST, Kind.CLOCK_AHEAD),
+)
+RULES: Final = SamplingRules(share=0.0, settled_s=0, keeps_marked=False)
+FLEET: Final = (
+    "stuck_plain",
+    "estimate_inflation",
+    "cells",
+    "live_stuck",
+    "live_inflation",
+    "sequence_gaps",
+    "lost_executions",
+)
+
+
+def store(client: Client, executions: Iterable[GraphExecution], engine: EngineResource, lag_ns: int = S_NS) -> None:
+    """Stored as if each had arrived so long after it ended."""
+    rows = [
+        [*row_of(one, engine), datetime.fromtimestamp((one.started_at + one.duration_ns + lag_ns) / 1e9, UTC)]
+        for one in executions
+    ]
+    client.insert("graph_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
+
+
+def moved(executions: Iterable[GraphExecution], cell_started_ns: int, **fields: Any) -> list[GraphExecution]:
+    """The same three hours ago, the cell at the start of a window."""
+    shift_ns = (time.time_ns() - AGO_NS) // CELL_WINDOW_NS * CELL_WINDOW_NS - cell_started_ns
+    return [one._replace(started_at=one.started_at + shift_ns, **fields) for one in executions]
+
+
+def store_simulated(client: Client, kind: Kind, seed: int) -> str:
+    """A cell named `judged`, and what came before it; the engine."""
+    record = simulated(kind, seed).record
+    began_ns, instance = record.executions[0].started_at, f"{kind}-{seed}"
+    before, cell = moved(record.before, began_ns, cell_id=""), moved(record.executions, began_ns, cell_id="judged")
+    lag_ns = S_NS if record.arrival_lag_ns is None else record.arrival_lag_ns
+    store(client, [*before, *cell], EngineResource(instance, host_name=f"host-{instance}"), lag_ns)
+    return instance
+
+
+def judge(client: Client) -> None:
+    while judge_cells(client, 86_400, 100):
+        pass
+
+
+def reasons(client: Client) -> dict[tuple[str, str], str]:
+    query = "SELECT service_instance_id, cell, max(reason) FROM cell_samples GROUP BY ALL"
+    return {(engine, cell): reason for engine, cell, reason in client.query(query).result_rows}
+
+
+def left(client: Client) -> dict[tuple[str, str], int]:
+    query = "SELECT service_instance_id, cell, count() FROM graph_executions GROUP BY ALL"
+    return {(engine, cell): count for engine, cell, count in client.query(query).result_rows}
+
+
+def answers(url: str) -> dict[str, list[str]]:
+    """What a fleet's queries say, of all the time there is; of floats as many digits as the order of summing leaves."""
+
+    def text(row: dict[str, Any]) -> str:
+        return str([f"{value:.9g}" if isinstance(value, float) else value for value in row.values()])
+
+    return {name: sorted(text(row) for row in run(name, url, "rows")) for name in FLEET}
+
+
+def test_no_finding_about_an_anomalous_cell_changes_and_healthy_ones_go(
+    clickhouse: Client, clickhouse_url: str
+) -> None:
+    anomalous = [store_simulated(clickhouse, kind, 1) for kind in ANOMALIES]
+    healthy = [store_simulated(clickhouse, Kind.HEALTHY, seed) for seed in range(4)]
+    judge(clickhouse)
+    before, whole = answers(clickhouse_url), left(clickhouse)
+    diagnoses = {engine: find_in_cell(clickhouse_url, engine, "judged") for engine in anomalous}
+    sampled = Sampling(clickhouse, RULES).run()
+    after, kept = answers(clickhouse_url), left(clickhouse)
+    assert {engine for engine in anomalous if not reasons(clickhouse)[engine, "judged"]} == set()
+    assert {engine: find_in_cell(clickhouse_url, engine, "judged") for engine in anomalous} == diagnoses
+    assert {cell: count for cell, count in kept.items() if cell[0] in anomalous} == {
+        cell: count for cell, count in whole.items() if cell[0] in anomalous
+    }
+    assert after == before
+    gone = {engine for engine in healthy if (engine, "judged") not in kept}
+    assert len(gone) >= 2
+    assert sampled.dropped_executions == sum(whole.values()) - sum(kept.values()) > 0
+
+
+def test_labelled_cells_that_have_anything_about_them_are_kept(clickhouse: Client, cases: Path) -> None:
+    for name in LABELLED:
+        executions = executions_of_cell(cases / "cells", name)
+        store(clickhouse, moved(executions, executions[0].started_at), EngineResource(name, host_name=name))
+    judge(clickhouse)
+    Sampling(clickhouse, RULES).run()
+    found = {engine: reason for (engine, _), reason in reasons(clickhouse).items()}
+    quiet = {"healthy", "no_speculation"}
+    labels = {name: truth(cases / "cells")[name] for name in LABELLED}
+    assert [name for name, right in labels.items() if right["label"] not in quiet and not found[name]] == []
+
+
+def steady(seconds: int, sequence: int = 0) -> list[GraphExecution]:
+    """An engine that does the same round after round."""
+    charged = believing({"decode": (10.0, 4.0), "P128": (20.0, 12.0)})
+    made = [
+        round_of(sequence + n, n * 20.0, "P128", 20.0, **charged)._replace(duration_ns=40_000_000)
+        for n in range(seconds * 50)
+    ]
+    return moved(made, START_NS)
+
+
+def test_what_is_near_an_odd_cell_is_kept_and_what_is_far_goes(clickhouse: Client) -> None:
+    rounds = steady(1500)
+    late = next(n for n, one in enumerate(rounds) if one.started_at >= rounds[0].started_at + 1485 * S_NS)
+    rounds[late] = rounds[late]._replace(graph_wall_time_ns=90_000_000)
+    store(clickhouse, rounds, EngineResource("near", host_name="a"))
+    judge(clickhouse)
+    Sampling(clickhouse, RULES).run()
+    began_s = rounds[0].started_at // S_NS
+    kept = sorted((int(cell) - began_s) // 30 for _, cell in left(clickhouse))
+    # 600 s before the cell at 1,470 s, and the cell that this instant lies in.
+    assert kept == list(range(29 - 1, 50))
+
+
+def test_lost_executions_across_cells_and_a_share_and_marks_keep_cells(clickhouse: Client) -> None:
+    store(clickhouse, steady(60), EngineResource("whole", host_name="a"))
+    first, second = steady(30), steady(60, 7)[1500:]
+    store(clickhouse, [*first, *second], EngineResource("gap", host_name="b"))
+    store(clickhouse, [one._replace(cell_id="bench") for one in steady(30)], EngineResource("marked", host_name="c"))
+    judge(clickhouse)
+    Sampling(clickhouse, RULES._replace(keeps_marked=True)).run()
+    found = reasons(clickhouse)
+    assert found["marked", "bench"] == "marked"
+    assert [reason for (engine, _), reason in sorted(found.items()) if engine == "gap"] == ["", "executions lost"]
+    assert {engine for engine, _ in left(clickhouse)} == {"gap", "marked"}
+    store(clickhouse, steady(60), EngineResource("shared", host_name="d"))
+    judge(clickhouse)
+    Sampling(clickhouse, RULES._replace(share=1.0)).run()
+    assert {reason for (engine, _), reason in reasons(clickhouse).items() if engine == "shared"} == {"share"}
+    assert sum(count for (engine, _), count in left(clickhouse).items() if engine == "shared") == 3000
+
+
+def test_nothing_goes_before_its_verdict_is_final_and_old_enough(clickhouse: Client) -> None:
+    store(clickhouse, steady(60), EngineResource("whole", host_name="a"))
+    assert Sampling(clickhouse, RULES).run() == (0, 0, 0)
+    judge(clickhouse)
+    assert Sampling(clickhouse, RULES._replace(settled_s=600)).run() == (0, 0, 0)
+    assert len(left(clickhouse)) == 2
+    assert Sampling(clickhouse, RULES).run().dropped_executions == 3000
+    assert Sampling(clickhouse, RULES).run().dropped_executions == 3000
+
+
+def test_what_was_dropped_is_told(clickhouse: Client, clickhouse_url: str) -> None:
+    rounds = steady(30)
+    store(clickhouse, rounds, EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    day = datetime.fromtimestamp((rounds[-1].started_at + 2 * S_NS) / S_NS, UTC).date()
+    before = executions_by_day(clickhouse, day)
+    Sampling(clickhouse, RULES).run()
+    assert left(clickhouse) == {}
+    assert executions_by_day(clickhouse, day) == before
+    cell = str(rounds[0].started_at // S_NS)
+    (row,) = run("sampled_cells", clickhouse_url, "rows")
+    assert (row["cell"], row["fate"], row["executions"]) == (cell, "dropped", 1500)
+    with pytest.raises(UnknownCellError, match="sampling dropped"):
+        find_in_cell(clickhouse_url, "whole", cell)
+    (told,) = run("cells", clickhouse_url, "rows")
+    assert (told["executions"], told["stuck"]) == (1500, False)
