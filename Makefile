@@ -49,6 +49,10 @@ bench: install-dev ## every benchmark beside its reference, into build/bench.jso
 bench-%: install-dev ## one benchmark with its own tables: bench-queries, bench-ingest ARGS='--minutes 10'
 	@$(BIN)/python -m tests.benchmarks.bench_$* $(ARGS)
 
+.PHONY: bench-pages
+bench-pages: install-dev browser ## how late Fleet's chart is in a browser against an empty page's, and how soon pages answer
+	@$(BIN)/python -m tests.benchmarks.bench_pages $(ARGS)
+
 .PHONY: screenshots
 screenshots: install-dev browser ## every page, light and dark, desk and telephone, to build/screenshots
 	@$(BIN)/python -m tests.browser.screenshots $(ARGS)

@@ -30,6 +30,7 @@ OF_STRETCH = [
     alt.Tooltip("cells_stuck:Q", title="cells stuck", format=","),
     alt.Tooltip("cell:N", title="its worst cell"),
 ]
+NAMES = ["service_instance_id", "host_name", "engine_package", "engine_recipe"]
 CELLS, NOTED = "cells", "noted"
 """What the data of a grid is called in its specification."""
 Data: TypeAlias = pd.DataFrame | alt.NamedData
@@ -118,12 +119,14 @@ def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.D
     """What the grid draws: one row a cell, in a steady order of engines, so that nothing jumps while it refreshes."""
     rows = in_order(cells, engines)
     newest = rows.groupby("service_instance_id").tokens_per_s.last()
+    engine_of = rows[NAMES].drop_duplicates("service_instance_id").set_index("service_instance_id", drop=False)
+    named = {row.service_instance_id: row for row in rows_of(engine_of)}
     drawn = pd.DataFrame(
         {
             "service_instance_id": rows.service_instance_id,
             "cell": rows.cell,
-            "row": [row_name(row, newest[row.service_instance_id]) for row in rows_of(rows)],
-            "engine": [engine_label(row) for row in rows_of(rows)],
+            "row": rows.service_instance_id.map({one: row_name(row, newest[one]) for one, row in named.items()}),
+            "engine": rows.service_instance_id.map({one: engine_label(row) for one, row in named.items()}),
             "start_ms": times.epoch_ms(rows.started_at),
             "end_ms": times.epoch_ms(rows.ended_at),
             "started_utc": times.utc(rows.started_at),
