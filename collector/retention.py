@@ -107,7 +107,7 @@ def check(table: str, days: int, files: list[SchemaFile] | None = None) -> None:
 
 def wanted(files: list[SchemaFile] | None = None) -> dict[str, TableRules]:
     """The tables that keep rows for a time, as the schema has them."""
-    rules = rules_wanted(schema_files() if files is None else files)
+    rules = rules_wanted(schema_files(otel_traces=True) if files is None else files)
     return {table: one for table, one in rules.items() if one.ttl_days}
 
 
@@ -146,6 +146,7 @@ class StoreRetention:
     def would_expire(self, table: str, days: int) -> int:
         """Rows that are older than so many days."""
         check(table, days)
+        self._one(table)
         return int(self._ages(table, wanted()[table].ttl_column, days)[2])
 
     def change(self, table: str, days: int) -> Changed:
@@ -155,9 +156,9 @@ class StoreRetention:
             raise RetentionError(
                 f"{table} is kept for {self._pinned[table]} days by the collector's TACHOGRAPH_RETENTION: change it there"
             )
-        before = next(one for one in self.told() if one.table == table)
+        before = self._one(table)
         self._alter(table, wanted()[table].ttl_column, days, wait=True)
-        after = next(one for one in self.told() if one.table == table)
+        after = self._one(table)
         if after.days != days:
             raise RetentionError(f"ClickHouse took the change and {table} still keeps rows for {after.days} days")
         if left := [part for part in self._parts().get(table, []) if part["is_expired"]]:
@@ -167,6 +168,12 @@ class StoreRetention:
         return Changed(table, before.days, days, before.rows, after.rows, before.bytes, after.bytes, after.expired_rows)
 
     # ---- within
+
+    def _one(self, table: str) -> Retention:
+        told = next((one for one in self.told() if one.table == table), None)
+        if told is None:
+            raise RetentionError(f"this store has no table {table}")
+        return told
 
     def _told(
         self, table: str, schema: TableRules, parts: Mapping[str, list[dict[str, Any]]], found: Mapping[str, TableRules]

@@ -79,6 +79,13 @@ def test_what_the_settings_pin_holds_from_the_start_and_cannot_be_changed_otherw
     assert told(aged, graph_executions=61).days_pinned == 61
 
 
+def test_a_table_that_this_store_does_without_is_one_clear_line(clickhouse: Client) -> None:
+    clickhouse.command("DROP TABLE replays")
+    for order in (StoreRetention(clickhouse).would_expire, StoreRetention(clickhouse).change):
+        with pytest.raises(RetentionError, match="this store has no table replays"):
+            order("replays", 3)
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
