@@ -37,10 +37,9 @@ def replayed_choices(
         panel(graph, charges[charges.graph == graph], replay.cost_model, brush, last=graph == graphs[-1])
         for graph in graphs
     ]
-    since_ms, until_ms = exact.decisions[0].started_at / 1e6, replay.ended_at / 1e6
-    noted = notes.note_rows(marks, since_ms, until_ms)
+    noted = noted_within(replay, exact, marks)
     if not noted.empty:
-        panels.insert(0, notes.notes_panel(noted, times.zoomed(brush), since_ms, until_ms))
+        panels.insert(0, notes.notes_panel(noted, times.zoomed(brush), *span_ms(replay, exact)))
     chart: alt.VConcatChart = (
         alt.vconcat(lanes(replay, exact, colours, brush), *panels, spacing=8)
         .resolve_scale(color="independent", x="independent", strokeDash="independent")
@@ -48,6 +47,16 @@ def replayed_choices(
         .configure_title(anchor="start", frame="group", fontSize=13, offset=6)
     )
     return chart
+
+
+def span_ms(replay: Replay, exact: ExactReplay) -> tuple[float, float]:
+    """What the lanes show, in Unix milliseconds."""
+    return exact.decisions[0].started_at / 1e6, replay.ended_at / 1e6
+
+
+def noted_within(replay: Replay, exact: ExactReplay, marks: Iterable[Mark]) -> pd.DataFrame:
+    """What was noted in the time that the lanes show. With it a chart has a panel of layers, and needs room for axes."""
+    return notes.note_rows(marks, *span_ms(replay, exact))
 
 
 def lanes(replay: Replay, exact: ExactReplay, colours: dict[str, str], brush: alt.Parameter) -> alt.Chart:

@@ -6,8 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.charts.palette import graph_colours
-from dashboards.charts.replayed_choices import replayed_choices
+from dashboards.charts.replayed_choices import noted_within, replayed_choices
 from dashboards.charts.simulated_runs import simulated_runs
+from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, WHAT_IF_PAGE, cell_parameters
 from dashboards.parts.cell_chooser import offer_cells
 from dashboards.parts.charted import show_chart
@@ -61,12 +62,16 @@ def exact_form(replay: Replay, at: datetime | None, cells: pd.DataFrame) -> None
     say_noted(noted)
     executions = answer("executions", service_instance_id=instance, cell=name, limit=EXECUTIONS_MAX, **window(name))
     colours = {} if executions.rows.empty else graph_colours(executions.rows)
-    show_chart(
-        "replayed_choices",
-        (instance, name, replay.cost_model, at, executions.at, noted.told.at),
-        lambda: replayed_choices(replay, exact, colours, noted.marks),
-        alt="What was chosen and what would have been chosen, and what each graph was charged, over time",
-    )
+    with st.container(horizontal=True):
+        show_chart(
+            "replayed_choices",
+            (instance, name, replay.cost_model, at, executions.at, noted.told.at),
+            lambda: replayed_choices(replay, exact, colours, noted.marks),
+            alt="What was chosen and what would have been chosen, and what each graph was charged, over time",
+        )
+        if not noted_within(replay, exact, noted.marks).empty:
+            # Streamlit stretches the plotting areas to the container and leaves no room for their axes.
+            st.space(AXIS_WIDTH_PX)
     st.caption(
         "Drag across the lanes to zoom, double-click them to see everything. Dashed: charged as recorded; solid: by"
         f" {escaped(replay.cost_model)}."

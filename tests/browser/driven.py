@@ -30,6 +30,8 @@ AT_REST = """() => {
     return window.restedSince !== undefined && performance.now() - window.restedSince > 500;
 }"""
 """Whether nothing has been on its way for half a second: a page comes to rest for a moment before it asks."""
+CONTENT = ".stMainBlockContainer :is([data-testid=stAlert], [data-testid=stMarkdown], [data-testid=stSelectbox])"
+"""What a page has beside its heading, once it knows anything."""
 CHART = "[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg"
 
 
@@ -95,9 +97,8 @@ def drawn(page: Page) -> Page:
 
 
 def settled(page: Page, has_chart: bool = True) -> Page:
-    """The page, once its heading, and its first chart if it has one, are there and the script has come to rest."""
+    """The page, once its heading, and its first chart or else its first words, are there and the script has come to rest."""
     page.locator("h1").first.wait_for(timeout=READY_S * 1000)
-    if has_chart:
-        page.locator(CHART).first.wait_for(timeout=READY_S * 1000)
+    page.locator(CHART if has_chart else CONTENT).first.wait_for(timeout=READY_S * 1000)
     page.wait_for_function(AT_REST, timeout=READY_S * 1000, polling=100)
     return page
