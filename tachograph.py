@@ -25,6 +25,7 @@ try:
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
     from collector.access.settings import access_of
     from collector.commands.backup import backup, restore
+    from collector.commands.capacity import capacity
     from collector.commands.collect import collect
     from collector.commands.conformance import conformance
     from collector.commands.doctor import doctor
@@ -394,6 +395,7 @@ def application() -> typer.Typer:
     for command in (schema, backup, restore):
         app.command()(takes_settings(command, reads=False))
     app.command()(conformance)
+    app.command()(capacity)
     app.command()(takes_settings(dashboard))
     app.command()(takes_settings(query))
     app.command()(takes_settings(replay))

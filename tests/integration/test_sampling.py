@@ -17,7 +17,6 @@ from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import CELL_WINDOW_NS
 from engine_hooks.contract.span import EXECUTION_COLUMNS
 from queries.errors import UnknownCellError
-from queries.findings.diagnosis import diagnose
 from queries.findings.findings import Kind
 from queries.findings.stored import find_in_cell
 from queries.runner import run
@@ -125,27 +124,27 @@ def test_labelled_cells_that_have_anything_about_them_are_kept(clickhouse: Clien
     assert [name for name, right in labels.items() if right["label"] not in quiet and not found[name]] == []
 
 
-def steady(seconds: int, sequence: int = 0) -> list[GraphExecution]:
+def steady(seconds: int, sequence: int = 0, round_ms: float = 20.0) -> list[GraphExecution]:
     """An engine that does the same round after round."""
-    charged = believing({"decode": (10.0, 4.0), "P128": (20.0, 12.0)})
+    charged = believing({"decode": (round_ms / 2, 4.0), "P128": (round_ms, 12.0)})
     made = [
-        round_of(sequence + n, n * 20.0, "P128", 20.0, **charged)._replace(duration_ns=40_000_000)
-        for n in range(seconds * 50)
+        round_of(sequence + n, n * round_ms, "P128", round_ms, **charged)._replace(duration_ns=int(2e6 * round_ms))
+        for n in range(int(seconds * 1000 / round_ms))
     ]
     return moved(made, START_NS)
 
 
 def test_what_is_near_an_odd_cell_is_kept_and_what_is_far_goes(clickhouse: Client) -> None:
-    rounds = steady(1500)
+    rounds = steady(1500, round_ms=200.0)
     late = next(n for n, one in enumerate(rounds) if one.started_at >= rounds[0].started_at + 1485 * S_NS)
-    rounds[late] = rounds[late]._replace(graph_wall_time_ns=90_000_000)
+    rounds[late] = rounds[late]._replace(graph_wall_time_ns=290_000_000)
     store(clickhouse, rounds, EngineResource("near", host_name="a"))
     judge(clickhouse)
     Sampling(clickhouse, RULES).run()
     began_s = rounds[0].started_at // S_NS
     kept = sorted((int(cell) - began_s) // 30 for _, cell in left(clickhouse))
-    # 600 s before the cell at 1,470 s, and the cell that this instant lies in.
-    assert kept == list(range(29 - 1, 50))
+    # The odd cell began at 1,470 s; 600 s before that lies in the 30th.
+    assert kept == list(range(29, 50))
 
 
 def test_lost_executions_across_cells_and_a_share_and_marks_keep_cells(clickhouse: Client) -> None:

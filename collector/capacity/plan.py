@@ -1,0 +1,148 @@
+"""From a fleet's size to what runs where and what that costs. Pure: equal fleets give equal plans."""
+
+import math
+from typing import Final, NamedTuple
+
+from collector.capacity.figures import Figures
+
+CELL_S: Final = 30
+DAY_S: Final = 86_400
+ROLLUP_DAYS: Final = 180
+HEADROOM: Final = 2.0
+"""Cores are planned for twice the mean: bursts, merges that catch up, and what waited in a spool."""
+REPLICAS: Final = 2
+EMBEDDED_CORES_MAX: Final = 4
+"""Beyond it, ingest and questions get into each other's way in one process."""
+EMBEDDED_DISK_MAX: Final = 2 * 10**12
+SERVER_CORES: Final = 32
+SERVER_DISK: Final = 10 * 10**12
+SERVER_MEMORY: Final = 128 * 10**9
+JUDGING_CORES_MAX: Final = 0.05
+"""Of each store: one thread, and of its time no more than that (`collector.judging`)."""
+OPEN_ENGINES_MAX: Final = 500
+"""Engines that one collector's doors are planned for: a connection each, and 512 over HTTP."""
+
+
+class Fleet(NamedTuple):
+    """What is to be planned for."""
+
+    engines: int
+    gpus_per_engine: int = 1
+    executions_per_s: float = 0.0
+    """Of one engine; 0 takes the measured figure."""
+    days: int = 30
+    """How long executions are kept."""
+    sampling_kept: float = 1.0
+    """Share of cells that sampling keeps whole; 1 is without sampling."""
+    odd_cells: float = 0.05
+    """Share of cells that the rollup does not clear, so that their executions are read."""
+    through_exporter: bool = False
+    """Through the OpenTelemetry Collector's exporter, `otel_traces` keeping nothing."""
+    viewers: int = 10
+
+
+class Plan(NamedTuple):
+    """What runs where, and what it costs."""
+
+    layout: str
+    """`embedded`, `server` or `cluster`."""
+    gpus: int
+    executions_per_s: float
+    engine_cpu_share: float
+    """Of one core, in each engine's process."""
+    ingest_cores: float
+    judging_cores: float
+    asking_cores: float
+    cores: int
+    """Of the store and its collectors together, with headroom; replicas are not counted."""
+    disk_bytes: float
+    """Of one copy, when everything is as old as it gets."""
+    raw_bytes_per_day: float
+    network_bytes_per_s: float
+    memory_bytes: float
+    """Of the store and its collectors, replicas not counted."""
+    collectors: int
+    shards: int
+    replicas: int
+    breaks_first: str
+    """What gives way first when it grows."""
+
+
+def plan_of(fleet: Fleet, known: Figures) -> Plan:
+    """What a fleet wants, by these figures."""
+    rate = fleet.engines * (fleet.executions_per_s or known.executions_per_s_of_an_engine.value)
+    cells_per_s = fleet.engines / CELL_S
+    judging = 2 * cells_per_s * _judging_ms(fleet, known) / 1e3
+    asking = fleet.viewers * known.viewer_cpu_s_per_s.value
+    raw_per_day = rate * DAY_S * known.bytes_per_execution.value
+    disk = raw_per_day * _days_of_raw(fleet) + cells_per_s * DAY_S * ROLLUP_DAYS * known.rollup_bytes_per_cell.value
+    ingest = rate * _ingest_us(fleet, known, layout="embedded") / 1e6
+    embedded = HEADROOM * (ingest + judging) + asking
+    layout = "embedded"
+    if fleet.through_exporter or embedded > EMBEDDED_CORES_MAX or disk > EMBEDDED_DISK_MAX:
+        layout = "server"
+        ingest = rate * _ingest_us(fleet, known, layout) / 1e6
+    cores = max(math.ceil(HEADROOM * (ingest + judging) + asking), 1)
+    shards = _shards(layout, cores, disk)
+    if shards > 1:
+        layout = "cluster"
+    collectors = 1 if layout == "embedded" else math.ceil(fleet.engines / OPEN_ENGINES_MAX)
+    return Plan(
+        layout=layout,
+        gpus=fleet.engines * fleet.gpus_per_engine,
+        executions_per_s=rate,
+        engine_cpu_share=rate / fleet.engines * known.engine_cpu_us_per_execution.value / 1e6,
+        ingest_cores=ingest,
+        judging_cores=judging,
+        asking_cores=asking,
+        cores=cores,
+        disk_bytes=disk,
+        raw_bytes_per_day=raw_per_day,
+        network_bytes_per_s=rate * known.otlp_gzip_bytes_per_execution.value,
+        memory_bytes=known.embedded_memory_bytes.value * collectors
+        + (0 if layout == "embedded" else shards * SERVER_MEMORY),
+        collectors=collectors,
+        shards=shards,
+        replicas=REPLICAS if layout == "cluster" else 1,
+        breaks_first=_breaks_first(layout, judging, cores, disk, shards),
+    )
+
+
+def _judging_ms(fleet: Fleet, known: Figures) -> float:
+    """CPU time for a cell, once, in ms."""
+    odd, healthy = known.judging_cpu_ms_per_odd_cell.value, known.judging_cpu_ms_per_healthy_cell.value
+    return fleet.odd_cells * odd + (1 - fleet.odd_cells) * healthy
+
+
+def _days_of_raw(fleet: Fleet) -> float:
+    """Days' worth of executions on disk. With sampling a day is whole until it is over, and its rest is given back."""
+    whole_days = min(fleet.days, 1.5) if fleet.sampling_kept < 1 else 0.0
+    return whole_days + (fleet.days - whole_days) * fleet.sampling_kept
+
+
+def _ingest_us(fleet: Fleet, known: Figures, layout: str) -> float:
+    """CPU time for an execution, of all that takes part behind the engine, in us."""
+    if fleet.through_exporter:
+        return known.otel_traces_cpu_us_per_execution.value
+    if layout == "embedded":
+        return known.collector_cpu_us_per_execution.value
+    # Before a server, the collector hashes, parses once, keeps and sends: what is left of the whole.
+    return max(known.collector_cpu_us_per_execution.value, known.server_cpu_us_per_execution.value)
+
+
+def _shards(layout: str, cores: int, disk: float) -> int:
+    if layout == "embedded":
+        return 1
+    return max(math.ceil(cores / SERVER_CORES), math.ceil(disk / SERVER_DISK))
+
+
+def _breaks_first(layout: str, judging: float, cores: int, disk: float, shards: int) -> str:
+    """The bound that is nearest, or passed."""
+    if judging > JUDGING_CORES_MAX:
+        return "judging: verdicts lag behind, nothing is lost"
+    if layout == "embedded":
+        by_disk = disk / EMBEDDED_DISK_MAX >= cores / EMBEDDED_CORES_MAX
+        return "disk: a bound drops the oldest days" if by_disk else "cores: ingest and questions share one process"
+    if disk / SERVER_DISK >= cores / SERVER_CORES:
+        return "disk: fewer days, or sampling"
+    return "cores for ingest: spools fill, then senders are held back" if shards > 1 else "cores: a cluster is next"

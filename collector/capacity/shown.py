@@ -1,0 +1,81 @@
+"""A plan in words, for a terminal and for docs/capacity.md: `python -m collector.capacity.shown > docs/capacity.md`."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Final
+
+from collector.capacity.figures import figures, measured_on
+from collector.capacity.plan import Fleet, Plan, plan_of
+
+SIZES: Final = (
+    ("10 GPUs", Fleet(10)),
+    ("1,000 GPUs", Fleet(1000)),
+    ("100,000 GPUs, 8 an engine", Fleet(12_500, gpus_per_engine=8)),
+    ("the same, sampled", Fleet(12_500, gpus_per_engine=8, sampling_kept=0.2)),
+    ("100,000 GPUs, 1 an engine", Fleet(100_000)),
+    ("the same, sampled", Fleet(100_000, sampling_kept=0.2)),
+)
+"""Fleets of the page: `sampled` keeps a fifth of the cells whole."""
+
+
+def lines_of(plan: Plan) -> Iterator[str]:
+    """What a terminal shows."""
+    width = max(len(name) for name, _ in told(plan))
+    for name, value in told(plan):
+        yield f"{name:{width}}  {value}"
+
+
+def told(plan: Plan) -> list[tuple[str, str]]:
+    """Every figure in words."""
+    hosts = {
+        "embedded": "one `tachograph up`, with the embedded store",
+        "server": f"{plan.collectors} x `tachograph collect`, one ClickHouse server",
+        "cluster": f"{plan.collectors} x `tachograph collect`, {plan.shards} shards x {plan.replicas} replicas of ClickHouse",
+    }
+    return [
+        ("runs", hosts[plan.layout]),
+        ("executions", f"{plan.executions_per_s:,.0f} a second"),
+        ("in each engine", f"{100 * plan.engine_cpu_share:.2f} % of a core"),
+        ("cores", f"{plan.cores:,}{' a replica' if plan.replicas > 1 else ''}"),
+        (
+            "of them",
+            f"ingest {plan.ingest_cores:,.1f}, judging {plan.judging_cores:,.1f}, questions {plan.asking_cores:,.1f}; twice, for bursts",
+        ),
+        ("disk", f"{size(plan.disk_bytes)}{' a replica' if plan.replicas > 1 else ''}"),
+        ("a day", f"{size(plan.raw_bytes_per_day)} of executions"),
+        ("network", f"{size(plan.network_bytes_per_s)} a second, compressed"),
+        ("memory", f"{size(plan.memory_bytes)}{' a replica' if plan.replicas > 1 else ''}"),
+        ("breaks first", plan.breaks_first),
+    ]
+
+
+def size(count: float) -> str:
+    """Bytes as people say them."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000:
+            return f"{count:,.0f} {unit}" if count >= 10 or unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} PB"
+
+
+def page() -> str:
+    """docs/capacity.md."""
+    known = figures()
+    plans = [(name, dict(told(plan_of(fleet, known)))) for name, fleet in SIZES]
+    names = list(plans[0][1])
+    table = [f"| | {' | '.join(name for name, _ in plans)} |", f"| --- |{' --- |' * len(plans)}"]
+    table += [f"| {name} | {' | '.join(plan[name] for _, plan in plans)} |" for name in names]
+    measured = ["| figure | value | of | from | on |", "| --- | --- | --- | --- | --- |"]
+    for name, figure in known._asdict().items():
+        measured.append(
+            f"| `{name}` | {figure.value:,g} {figure.unit} | {figure.meaning} | {figure.source} | {figure.date} |"
+        )
+    text = files("collector.capacity").joinpath("page.md").read_text("utf-8")
+    filled = {"{sizes}": "\n".join(table), "{figures}": "\n".join(measured), "{machine}": measured_on()}
+    for mark, value in filled.items():
+        text = text.replace(mark, value)
+    return text
+
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201

@@ -1,0 +1,91 @@
+"""The capacity calculator: its page, its arithmetic, and that it knows what the code is bounded by."""
+
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from typer.testing import CliRunner
+
+from collector.capacity.figures import figures
+from collector.capacity.plan import EMBEDDED_CORES_MAX, EMBEDDED_DISK_MAX, JUDGING_CORES_MAX, Fleet, Plan, plan_of
+from collector.capacity.shown import page, size
+from collector.judging import SHARE_MAX
+from tachograph import application
+from tests.conftest import ROOT
+
+KNOWN = figures()
+
+
+def plan(engines: int, **of: float) -> Plan:
+    return plan_of(Fleet(engines, **of), KNOWN)  # type: ignore[arg-type]
+
+
+def test_the_page_is_what_the_calculator_says() -> None:
+    assert (ROOT / "docs" / "capacity.md").read_text() == page(), (
+        "python -m collector.capacity.shown > docs/capacity.md"
+    )
+
+
+def test_every_figure_has_its_source_and_date() -> None:
+    for name, figure in KNOWN._asdict().items():
+        assert figure.value > 0
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", figure.date), name
+        assert figure.source
+        assert figure.meaning
+
+
+def test_files_named_as_sources_are_there() -> None:
+    for figure in KNOWN:
+        for path in re.findall(r"(?:docs|tests)/[\w./-]+\.(?:md|py)", figure.source):
+            assert (ROOT / path).is_file(), path
+
+
+def test_the_arithmetic_by_hand() -> None:
+    ten = plan(10, executions_per_s=100.0, days=10)
+    assert ten.executions_per_s == 1000
+    assert ten.raw_bytes_per_day == pytest.approx(1000 * 86_400 * KNOWN.bytes_per_execution.value)
+    rollups = 10 / 30 * 86_400 * 180 * KNOWN.rollup_bytes_per_cell.value
+    assert ten.disk_bytes == pytest.approx(10 * ten.raw_bytes_per_day + rollups)
+    assert ten.ingest_cores == pytest.approx(1000 * KNOWN.collector_cpu_us_per_execution.value / 1e6)
+    assert ten.network_bytes_per_s == pytest.approx(1000 * KNOWN.otlp_gzip_bytes_per_execution.value)
+
+
+def test_what_runs_grows_with_the_fleet_and_nothing_shrinks() -> None:
+    plans = [plan(engines) for engines in (1, 10, 100, 1000, 10_000, 100_000)]
+    order = ("embedded", "server", "cluster")
+    places = [order.index(one.layout) for one in plans]
+    assert places == sorted(places)
+    assert {places[0], places[-1]} == {0, 2}
+    for smaller, larger in pairwise(plans):
+        assert smaller.cores <= larger.cores
+        assert smaller.disk_bytes < larger.disk_bytes
+        assert smaller.shards <= larger.shards
+
+
+def test_an_embedded_plan_keeps_to_its_bounds() -> None:
+    for engines in range(1, 400, 7):
+        one = plan(engines)
+        if one.layout == "embedded":
+            assert one.cores <= EMBEDDED_CORES_MAX + 1
+            assert one.disk_bytes <= EMBEDDED_DISK_MAX
+
+
+def test_sampling_takes_off_disk_and_nothing_else() -> None:
+    whole, sampled = plan(5000), plan(5000, sampling_kept=0.1)
+    assert sampled.disk_bytes < 0.4 * whole.disk_bytes
+    assert sampled.ingest_cores == whole.ingest_cores
+
+
+def test_it_knows_what_judging_is_bounded_by() -> None:
+    assert JUDGING_CORES_MAX == SHARE_MAX
+    assert plan(100_000).breaks_first.startswith("judging")
+
+
+def test_the_command_says_the_same_in_words_and_as_json() -> None:
+    runner = CliRunner()
+    said = json.loads(runner.invoke(application(), ["capacity", "--engines", "1000", "--json"]).stdout)
+    assert said == plan(1000)._asdict()
+    words = runner.invoke(application(), ["capacity", "--engines", "1000"]).stdout
+    assert size(said["disk_bytes"]) in words
+    assert said["breaks_first"] in words
