@@ -112,6 +112,23 @@ def test_filters_live_in_the_url(served: str, context: BrowserContext) -> None:
     expect(other.get_by_text("1 engine in all stored time, none stuck")).to_be_visible()
 
 
+def test_a_held_time_is_the_same_in_another_browser_and_zone(
+    served: str, context: BrowserContext, chromium: Browser
+) -> None:
+    page = visit(context, f"{served}/?range=all&host=gpu-node-024")
+    page.get_by_role("button", name="Hold this time").click()
+    page.wait_for_url(re.compile(r"range=fixed.*to=2|to=2.*range=fixed"))
+    expect(page.get_by_text(re.compile(r"1 engine to .*, 1 stuck in plain decode"))).to_be_visible()
+    elsewhere = chromium.new_context(timezone_id="America/New_York")
+    try:
+        other = visit(elsewhere, page.url)
+        expect(other.get_by_text(re.compile(r"1 engine to .*, 1 stuck in plain decode"))).to_be_visible()
+        here, there = (one.get_by_role("textbox", name="To").input_value() for one in (page, other))
+        assert here != there, "each sees the instant in a zone of their own"
+    finally:
+        elsewhere.close()
+
+
 def test_a_link_opened_just_after_a_start_has_the_whole_app(
     store: Client, data_dir: Path, cases: Path, chromium: Browser
 ) -> None:
