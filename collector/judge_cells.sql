@@ -38,15 +38,15 @@ FROM
         SELECT
             service_instance_id,
             cell,
-            max(w.host_name) AS host_name,
+            any(w.host_name) AS host_name,
             max(service_name) AS service_name,
             max(engine_name) AS engine_name,
             max(engine_version) AS engine_version,
-            max(w.engine_package) AS engine_package,
-            max(w.engine_recipe) AS engine_recipe,
+            any(w.engine_package) AS engine_package,
+            any(w.engine_recipe) AS engine_recipe,
             max(cost_model_latest).2 AS scheduler_cost_model,
             max(cell_id) AS cell_id,
-            max(w.cell_arm) AS cell_arm,
+            any(w.cell_arm) AS cell_arm,
             max(cell_position) AS cell_position,
             max(cell_concurrency) AS cell_concurrency,
             min(first_started_at) AS cell_started_at,
@@ -55,7 +55,7 @@ FROM
             max(w.last_received_at) AS cell_received_at,
             max(w.window_started_at) AS last_window_started_at,
             sum(executions) AS cell_executions,
-            toUInt64(max(sequence_last) - min(sequence_first) + 1 - groupBitmapMerge(sequences)) AS executions_lost,
+            toUInt64(greatest(max(sequence_last) - min(sequence_first) + 1 - toInt64(sum(w.executions)), 0)) AS executions_lost,
             sum(plain_wall_time_ns) AS plain_ns,
             sum(speculative_wall_time_ns) AS speculative_ns,
             sum(plain_executions) AS plain_rounds,
@@ -65,7 +65,7 @@ FROM
             max(notEmpty(speculative_graphs)) AS is_speculative,
             groupUniqArrayArray(graphs) AS executed,
             groupUniqArrayArray(promising_candidates) AS promising,
-            max(w.judgement) AS judgement
+            argMax(w.judgement, w.judgement.judged_at) AS judgement
         FROM cell_windows AS w
         WHERE window_started_at > subtractSeconds(since, 600 + 30)
             AND window_started_at < {to:DateTime64(9, 'UTC')}

@@ -1,5 +1,5 @@
 -- question: How did each engine fare, stretch by stretch: when the cells of a day are too many to look at?
--- uses: since
+-- uses: since, promising_engines
 -- parameter arm: String = '' | cell_arm; '' is any.
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 -- parameter concurrency: Int64 = 0 | cell_concurrency; 0 is any.
@@ -33,9 +33,8 @@
 -- example: tachograph query fleet_stretches --param from=-1d
 SELECT
     service_instance_id,
-    worst.2 AS cell,
-    host_name, engine_package, engine_recipe,
-    worst.3 AS cell_arm,
+    worst_cell AS cell,
+    host_name, engine_package, engine_recipe, cell_arm,
     stretch_started_at AS started_at,
     stretch_ended_at AS ended_at,
     cells,
@@ -50,18 +49,17 @@ FROM
 (
     SELECT
         *,
-        -- As in cells_told.
-        max(is_speculative) OVER engine
-            OR notEmpty(arrayExcept(groupUniqArrayArray(promising) OVER engine, groupUniqArrayArray(executed) OVER engine)) AS can_speculate
+        max(is_speculative) OVER (PARTITION BY service_instance_id) OR has(promising_engines, toString(service_instance_id)) AS can_speculate
     FROM
     (
         SELECT
             service_instance_id,
             -- Every cell of the stretch that is plain ranks before every other.
-            maxIf((plain_ns + if(is_plain, toInt64(1e18), 0), cell, arm_of_cell), is_asked) AS worst,
-            max(host_of_cell) AS host_name,
-            max(package_of_cell) AS engine_package,
-            max(recipe_of_cell) AS engine_recipe,
+            argMaxIf(cell, plain_ns + if(is_plain, toInt64(1e18), 0), is_asked) AS worst_cell,
+            argMaxIf(arm_of_cell, plain_ns + if(is_plain, toInt64(1e18), 0), is_asked) AS cell_arm,
+            any(host_of_cell) AS host_name,
+            any(package_of_cell) AS engine_package,
+            any(recipe_of_cell) AS engine_recipe,
             minIf(cell_started_at, is_asked) AS stretch_started_at,
             maxIf(cell_ended_at, is_asked) AS stretch_ended_at,
             countIf(is_asked) AS cells,
@@ -72,18 +70,16 @@ FROM
             sumIf(cell_executions, is_asked) AS stretch_executions,
             sumIf(cell_tokens, is_asked) AS stretch_tokens,
             sumIf(toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at), is_asked) AS elapsed_ns,
-            max(is_cell_speculative) AS is_speculative,
-            groupUniqArrayArray(cell_executed) AS executed,
-            groupUniqArrayArray(cell_promising) AS promising
+            max(is_cell_speculative) AS is_speculative
         FROM
         (
             SELECT
                 service_instance_id,
                 cell,
-                max(w.host_name) AS host_of_cell,
-                max(w.engine_package) AS package_of_cell,
-                max(w.engine_recipe) AS recipe_of_cell,
-                max(w.cell_arm) AS arm_of_cell,
+                any(w.host_name) AS host_of_cell,
+                any(w.engine_package) AS package_of_cell,
+                any(w.engine_recipe) AS recipe_of_cell,
+                any(w.cell_arm) AS arm_of_cell,
                 min(first_started_at) AS cell_started_at,
                 max(last_ended_at) AS cell_ended_at,
                 sum(executions) AS cell_executions,
@@ -97,9 +93,7 @@ FROM
                     AND ({arm:String} = '' OR arm_of_cell = {arm:String})
                     AND ({cell:String} = '' OR cell = {cell:String})
                     AND ({concurrency:Int64} = 0 OR ifNull(max(cell_concurrency) = {concurrency:Int64}, false)) AS is_asked,
-                max(notEmpty(speculative_graphs)) AS is_cell_speculative,
-                groupUniqArrayArray(graphs) AS cell_executed,
-                groupUniqArrayArray(promising_candidates) AS cell_promising
+                max(notEmpty(speculative_graphs)) AS is_cell_speculative
             FROM cell_windows AS w
             WHERE window_started_at > subtractSeconds(since, {history_s:UInt32} + 30)
                 AND window_started_at < {to:DateTime64(9, 'UTC')}
@@ -111,7 +105,6 @@ FROM
         )
         GROUP BY service_instance_id, toStartOfInterval(toDateTime(cell_started_at, 'UTC'), toIntervalSecond({stretch_s:UInt32}))
     )
-    WINDOW engine AS (PARTITION BY service_instance_id)
 )
 WHERE cells > 0
 ORDER BY started_at DESC, service_instance_id

@@ -19,7 +19,7 @@
 -- column ended_at [time] | Last observed completion.
 -- column elapsed_s [s] | ended_at - started_at.
 -- column executions [executions] | Stored executions.
--- column executions_lost [executions] | Gaps of graph_sequence between the first and the last stored execution of the cell.
+-- column executions_lost [executions] | Gaps of graph_sequence between the first and the last stored execution of the cell, as long as no number is stored twice.
 -- column plain_fraction [fraction] | Share of ordinary decoding wall time spent in plain decode; empty without ordinary decoding.
 -- column plain_fraction_by_rounds [fraction] | The same share counted in executions.
 -- column plain_s [s] | Wall time of ordinary plain decode.
