@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.browser.driven import ROOT, browser, settled
@@ -31,6 +32,7 @@ BUILD = Path("build/screenshots")
 IMAGES = ROOT / "docs" / "images"
 SHOWN = {"fleet-desk-light": "fleet.png", "cell-desk-light": "cell.png", "compare-desk-light": "compare.png"}
 """Which of them the documentation shows."""
+SHOWN_PX = 1100
 
 
 class Window(NamedTuple):
@@ -99,10 +101,12 @@ def contact_sheet(taken: list[Path], folder: Path) -> Path:
 
 
 def show_in_docs(taken: list[Path]) -> None:
-    """Copy those that the documentation shows."""
+    """Those that the documentation shows, as much of them as a window does."""
     for one in taken:
         if one.stem in SHOWN:
-            (IMAGES / SHOWN[one.stem]).write_bytes(one.read_bytes())
+            with Image.open(one) as whole:
+                seen = whole.crop((0, 0, whole.width, min(whole.height, SHOWN_PX)))
+                seen.save(IMAGES / SHOWN[one.stem], optimize=True)
 
 
 def main() -> None:
