@@ -1,5 +1,5 @@
 -- question: Which engine instances are there, and when was each last heard of?
--- uses: windows_nearby, engine_graphs
+-- uses: windows_nearby, speculative_engines, promising_engines
 -- parameter arm: String = '' | cell_arm; '' is any.
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 -- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
@@ -29,21 +29,21 @@ SELECT
     e.service_instance_id AS service_instance_id,
     service_name, host_name, engine_name, engine_version, engine_package, engine_recipe, engine_tensor_parallel,
     gpu_ids, engine_attributes, scheduler_cost_model, graphs,
-    toBool(g.has_speculative) AS has_speculative,
+    toBool(has(speculative_engines, toString(service_instance_id)) OR has(promising_engines, toString(service_instance_id))) AS has_speculative,
     first_seen, last_seen, last_received_at, executions, cells, arms
 FROM
 (
     SELECT
         service_instance_id,
-        max(c.service_name) AS service_name,
-        max(c.host_name) AS host_name,
-        max(c.engine_name) AS engine_name,
-        max(c.engine_version) AS engine_version,
-        max(c.engine_package) AS engine_package,
-        max(c.engine_recipe) AS engine_recipe,
-        max(c.engine_tensor_parallel) AS engine_tensor_parallel,
-        max(c.gpu_ids) AS gpu_ids,
-        max(c.engine_attributes) AS engine_attributes,
+        anyIf(c.service_name, c.executions > 0) AS service_name,
+        anyIf(c.host_name, c.executions > 0) AS host_name,
+        anyIf(c.engine_name, c.executions > 0) AS engine_name,
+        anyIf(c.engine_version, c.executions > 0) AS engine_version,
+        anyIf(c.engine_package, c.executions > 0) AS engine_package,
+        anyIf(c.engine_recipe, c.executions > 0) AS engine_recipe,
+        anyIf(c.engine_tensor_parallel, c.executions > 0) AS engine_tensor_parallel,
+        anyIf(c.gpu_ids, c.executions > 0) AS gpu_ids,
+        anyIf(c.engine_attributes, c.executions > 0) AS engine_attributes,
         max(cost_model_latest).2 AS scheduler_cost_model,
         arraySort(groupUniqArrayArray(c.graphs)) AS graphs,
         min(first_started_at) AS first_seen,
@@ -59,6 +59,5 @@ FROM
     GROUP BY service_instance_id
     HAVING max(last_started_at) >= since AND first_seen < {to:DateTime64(9, 'UTC')}
 ) AS e
-LEFT JOIN engine_graphs AS g ON g.service_instance_id = e.service_instance_id
 ORDER BY last_seen DESC, service_instance_id
 LIMIT {limit:UInt64}
