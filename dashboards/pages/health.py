@@ -56,8 +56,8 @@ def head_line(collected: Collected) -> None:
 def coming_in(collected: Collected) -> None:
     """How fast it comes."""
     rates = ingest_rates(collected.samples)
-    if rates.empty:
-        st.caption("The rates appear with the second reading.")
+    if rates["at"].nunique() < 2:  # one rate is no line
+        st.caption("The rates appear with the third reading.")
         return
     st.altair_chart(ingest(rates), key="ingest", alt="Spans received and executions stored each second")
     st.caption("Between one reading of the collector's ledger and the next, since somebody looks at this page.")

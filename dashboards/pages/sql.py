@@ -52,7 +52,7 @@ def contents() -> None:
 
 def parameters(query: Query) -> tuple[tuple[str, str], ...]:
     """A field for each parameter; those left empty have their defaults."""
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         typed = [(parameter.name, field(parameter)) for parameter in query.parameters]
     return tuple((name, value) for name, value in typed if value)
 

@@ -80,8 +80,8 @@ def shoot_all(stage: Stage, places: tuple[Place, ...], folder: Path) -> list[Pat
     with browser() as chromium:
         for window, scheme in product(WINDOWS, SCHEMES):
             with looking(chromium, window, scheme) as page:
-                stage.refresh()
                 for place in places:
+                    stage.refresh()
                     file = folder / f"{place.name}-{window.name}-{scheme}.png"
                     taken.append(shoot(page, stage.url, place, window, file))
     return taken
