@@ -51,7 +51,7 @@ def collect(settings: CollectSettings) -> None:
     log = structlog.get_logger(__name__)
     access = access_of(settings)
     wanted = {name: getattr(settings, name) for name in CollectorSettings._fields if name not in ("access", "sampling")}
-    collector = Collector(CollectorSettings(**wanted, access=access, sampling=_sampling_of(settings)))
+    collector = Collector(CollectorSettings(**wanted, access=access, sampling=sampling_of(settings)))
     with StopSignals() as asked, collector:
         gc.freeze()  # What was made until now stays: no collection has to look through it again.
         if not access.certificate and not is_loopback(settings.listen_address):
@@ -62,7 +62,8 @@ def collect(settings: CollectSettings) -> None:
     log.info("stopped")
 
 
-def _sampling_of(settings: CollectSettings) -> SamplingRules | None:
+def sampling_of(settings: CollectSettings) -> SamplingRules | None:
+    """The rules of sampling that the settings name; None where it is off."""
     if not settings.sampling:
         return None
     return SamplingRules(

@@ -17,6 +17,7 @@ RATE_OVER = timedelta(seconds=10)
 """The rate is told over so long, so that batches do not make it jump."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 ENTRIES = ("stored", "deduplicated", "refused", "set_aside", "other_spans", "pending")
+SAMPLED = "Of healthy cells, which are kept as rollups only: `tachograph query sampled_cells`; of the last 180 days"
 
 
 class Figure(NamedTuple):
@@ -59,6 +60,8 @@ def figures(collected: Collected) -> list[Figure]:
     sums = {name: sum(door.get(name, 0) for door in collected.state["ledger"].values()) for name in ENTRIES}
     bound = f" of {bytes_text(spool['bytes_max'])}" if spool["bytes_max"] else ", without a bound"
     waiting = f"{counted(spool['pending_requests'], 'request')}, {bytes_text(spool['pending_bytes'])}{bound}"
+    sampled = collected.state.get("sampling")
+    dropped = [Figure("Sampled away, executions", f"{sampled['dropped_executions']:,}", SAMPLED)] if sampled else []
     return [
         Figure("Coming in, spans/s", rate_text(collected.samples), f"Over the last {RATE_OVER.seconds} s"),
         Figure("Stored, executions", f"{sums['stored']:,}", "Since the spool was made"),
@@ -66,6 +69,7 @@ def figures(collected: Collected) -> list[Figure]:
         Figure("Waiting", bytes_text(spool["pending_bytes"]), f"{waiting}; {oldest_text(collected.state)}"),
         Figure("Set aside, requests", f"{spool['set_aside_requests']:,}", "ClickHouse refuses them whatever is done"),
         Figure("Disk free", bytes_text(disk["free_bytes"]), f"Below {bytes_text(disk['free_bytes_min'])} senders wait"),
+        *dropped,
     ]
 
 

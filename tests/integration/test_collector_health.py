@@ -17,11 +17,12 @@ from collector.clickhouse import connection_string
 from collector.clock_offsets import ClockWatch
 from collector.health import Health
 from collector.metrics import CollectorMetrics
-from collector.own_metrics import ClockMetrics, SpoolMetrics
+from collector.own_metrics import ClockMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
 from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
 from collector.sql_endpoint.server import serving_sql
+from collector.store_bound import BoundState
 from collector.store_client import StoreClient
 from collector.writer import Writer
 from tests.fixtures.contract_cases import SpanCase, request_of
@@ -75,7 +76,7 @@ def test_the_ledger_adds_up_at_each_door(doors: Doors) -> None:
 def test_state_is_what_the_doctor_reads(doors: Doors) -> None:
     send_some_of_everything(doors)
     state = get(doors, "/state").json()
-    assert set(state) == {"version", "now_unix_ms", "ledger", "stored_by_day", "spool", "store", "disk"}
+    assert set(state) == {"version", "now_unix_ms", "ledger", "stored_by_day", "spool", "store", "sampling", "disk"}
     assert sum(state["stored_by_day"].values()) == 4
     assert state["ledger"]["grpc"]["stored"] == 3
 
@@ -169,6 +170,8 @@ def test_every_metric_stands_in_the_documentation(tmp_path: Path) -> None:
     with closing(Spool(spool_file(tmp_path))) as spool:
         metrics.registry.register(SpoolMetrics(spool))
         metrics.registry.register(ClockMetrics(list))
+        metrics.registry.register(StoreMetrics(BoundState))
+        metrics.registry.register(SamplingMetrics(lambda: None))
         told = re.findall(r"^# HELP (\S+) (.*)$", metrics.exposition().decode(), re.MULTILINE)
     documented = re.findall(r"^\| `(tachograph_\w+)` \| (.*) \|$", OPERATING.read_text("utf-8"), re.MULTILINE)
     assert documented == sorted(told)

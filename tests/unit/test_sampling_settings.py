@@ -1,0 +1,80 @@
+"""Sampling's settings reach the collector, and what it did is told where people look."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from clickhouse_connect.driver.client import Client
+from prometheus_client import CollectorRegistry
+
+from collector.commands.collect import sampling_of
+from collector.own_metrics import SamplingMetrics
+from collector.sampling.rules import SamplingRules
+from collector.sampling.sampler import Sampler
+from collector.sampling.sampling import Sampled
+from collector.store_client import StoreClient
+from dashboards.reading.collector import Collected
+from dashboards.words.health import figures
+from tachograph import Settings
+
+
+def settings(monkeypatch: pytest.MonkeyPatch, **given: object) -> Settings:
+    for name, value in given.items():
+        monkeypatch.setenv(f"TACHOGRAPH_{name.upper()}", str(value))
+    return Settings(_env_file=None)  # type: ignore[call-arg]
+
+
+def test_it_is_off_until_somebody_turns_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sampling_of(settings(monkeypatch)) is None
+    assert sampling_of(settings(monkeypatch, sampling=True)) == SamplingRules()
+
+
+def test_each_setting_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = settings(
+        monkeypatch,
+        sampling=True,
+        sampling_share=0.25,
+        sampling_after_s=7200,
+        sampling_context_s=900,
+        sampling_keeps_marked=False,
+    )
+    assert sampling_of(given) == SamplingRules(0.25, 7200, 900, keeps_marked=False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("after_s", 599), ("context_s", 599), ("share", 1.1), ("share", -0.1)])
+def test_what_could_change_a_verdict_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"sampling_{name}"):
+        settings(monkeypatch, **{f"sampling_{name}": value})
+
+
+def test_metrics_tell_what_was_dropped() -> None:
+    registry = CollectorRegistry()
+    registry.register(SamplingMetrics(lambda: Sampled(7, 5, 4321)))
+    told = {name: registry.get_sample_value(f"tachograph_sampling_{name}") for name in Sampled._fields}
+    assert told == {"examined_cells": 7, "dropped_cells": 5, "dropped_executions": 4321}
+
+
+def test_the_health_page_tells_it_where_sampling_is_on() -> None:
+    state: dict[str, Any] = {
+        "ledger": {},
+        "spool": {
+            **dict.fromkeys(("pending_requests", "pending_bytes", "set_aside_requests", "bytes_max"), 0),
+            "oldest_unix_ms": None,
+        },
+        "disk": {"free_bytes": 1, "free_bytes_min": 0},
+        "sampling": None,
+        "now_unix_ms": 0,
+    }
+    at = datetime.now(UTC)
+    whole = [figure.name for figure in figures(Collected(state, at=at))]
+    sampled = figures(Collected(state | {"sampling": Sampled(7, 5, 4321)._asdict()}, at=at))
+    assert [figure.name for figure in sampled] == [*whole, "Sampled away, executions"]
+    assert sampled[-1].value == "4,321"
+
+
+def test_a_sampler_looks_by_itself_and_ends(clickhouse: Client) -> None:
+    sampler = Sampler(StoreClient(lambda: clickhouse), SamplingRules(), every_s=60)
+    sampler.start()
+    sampler.look()
+    assert sampler.sampled == Sampled()
+    sampler.stop()
