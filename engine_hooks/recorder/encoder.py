@@ -74,8 +74,7 @@ class RequestEncoder:
         try:
             start_ns = index(execution.started_at)
             end_ns = start_ns + index(execution.duration_ns)
-            if not 0 <= start_ns <= end_ns <= _LATEST_NS:
-                raise ContractError("a span's times must lie between 1970 and 2262, the end not before the start")
+            _require_times(start_ns, end_ns)
             span = b"".join(
                 (
                     self._trace_ids[cell_of(execution)],
@@ -119,6 +118,11 @@ class RequestEncoder:
         except TypeError:  # what cannot be hashed cannot be looked up: a list in place of a tuple
             hashable = [tuple(value) if isinstance(value, list) else value for value in values]
             return b"".join(map(getitem, self._attributes, hashable))
+
+
+def _require_times(start_ns: int, end_ns: int) -> None:
+    if not 0 <= start_ns <= end_ns <= _LATEST_NS:
+        raise ContractError("a span's times must lie between 1970 and 2262, the end not before the start")
 
 
 def _name_and_kind(graph_name: str) -> bytes:

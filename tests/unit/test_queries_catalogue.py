@@ -97,7 +97,7 @@ def test_one_parameter_has_one_meaning(tmp_path: Path) -> None:
 
 
 def test_an_unknown_query_names_the_closest() -> None:
-    with pytest.raises(UnknownQueryError, match="did you mean .*stuck_plain"):
+    with pytest.raises(UnknownQueryError, match=r"did you mean .*stuck_plain"):
         find("stuck")
     with pytest.raises(UnknownQueryError, match="there are acceptance, alert_history, annotations"):
         find("zzz")
