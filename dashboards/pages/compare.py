@@ -120,7 +120,7 @@ with control_bar():
     first_arm, second_arm = usual_arms(stored_arms)
     chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)
     chosen_second = choose_one("Arm judged", "after", stored_arms, second_arm)
-    chosen_rows = choose_rows()
     chosen_metric = choose_one("Compared by", "metric", [str(one) for one in Metric], str(Metric.TOKENS_PER_S))
     hold_button(chosen_range, ALL_TIME)
+chosen_rows = choose_rows()
 live((chosen_first, chosen_second), chosen_rows, chosen_metric, chosen_range)
