@@ -34,6 +34,8 @@ SHARE_MAX: Final = 0.05
 """Of the time, at most so much is spent on judging."""
 HISTORY: Final = timedelta(seconds=600)
 """As far after a cell, what its graphs cost is looked for."""
+LAST: Final = datetime(2262, 4, 11, 23, 47, 16)  # noqa: DTZ001 -- of the zone that it is compared in
+"""No column holds a later instant: a clock near it must not stop all judging."""
 _SETTINGS: Final[dict[str, Any]] = {
     "max_threads": 1,
     "max_memory_usage": 1024**3,
@@ -58,7 +60,7 @@ def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRET
     rows: list[tuple[datetime, datetime]] = [(first, last) for first, last in found.result_rows]
     settings = {name: value for name, value in _SETTINGS.items() if name in client.server_settings}
     for first, last in rows:
-        bounds = {"from": _text(first - timedelta(microseconds=1)), "to": _text(last + HISTORY)}
+        bounds = {"from": _text(first - timedelta(microseconds=1)), "to": _text(min(last + HISTORY, LAST.replace(tzinfo=last.tzinfo)))}
         client.command(_statement("judge_cells"), parameters=bounds, settings=settings)
     return len(rows)
 

@@ -3,7 +3,9 @@
 WITH examined AS (
     SELECT
         service_instance_id, cell,
-        min(first_started_at) AS started, max(last_started_at) AS ended,
+        -- In whole seconds: a clock at the end of time must not stop anything.
+        intDiv(toUnixTimestamp64Nano(min(first_started_at)), 1000000000) AS started,
+        intDiv(toUnixTimestamp64Nano(max(last_started_at)), 1000000000) AS ended,
         max(c.reason) AS why, max(c.dropped_at) AS dropped
     FROM cell_samples AS c
     WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
@@ -13,7 +15,9 @@ WITH examined AS (
 cells AS (
     SELECT
         service_instance_id, cell,
-        min(first_started_at) AS started, max(last_started_at) AS ended,
+        -- In whole seconds: a clock at the end of time must not stop anything.
+        intDiv(toUnixTimestamp64Nano(min(first_started_at)), 1000000000) AS started,
+        intDiv(toUnixTimestamp64Nano(max(last_started_at)), 1000000000) AS ended,
         (service_instance_id, cell) IN (SELECT service_instance_id, cell FROM examined) AS is_examined,
         (service_instance_id, cell) IN (SELECT service_instance_id, cell FROM examined WHERE why NOT IN ('', 'share', 'marked')) AS is_odd
     FROM cell_windows
@@ -28,7 +32,7 @@ INNER JOIN
     SELECT
         service_instance_id,
         -- Where no cell may be dropped, as stretches of time.
-        groupArrayIf((subtractSeconds(started, {context_s:UInt32}), addSeconds(ended, {context_s:UInt32})), is_odd OR NOT is_examined) AS barred
+        groupArrayIf((started - {context_s:UInt32}, ended + {context_s:UInt32}), is_odd OR NOT is_examined) AS barred
     FROM cells
     GROUP BY service_instance_id
 ) AS b ON b.service_instance_id = e.service_instance_id

@@ -88,18 +88,23 @@ class Sampling:
 
     def examine(self) -> int:
         """Examine the cells of so many stretches of ten minutes, and return how many stretches those were."""
-        rules = self._rules
-        values = {"look_back_s": LOOK_BACK_S, "settled_s": rules.settled_s, "stretches": STRETCHES_AT_ONCE}
+        values = {"look_back_s": LOOK_BACK_S, "settled_s": self._rules.settled_s, "stretches": STRETCHES_AT_ONCE}
         stretches = self._query(_statement("unexamined_cells"), values)
         for first, last in stretches:
-            bounds = {"from": _text(first - _TICK), "to": _text(last + _TICK)}
-            own = {
-                "settled_s": rules.settled_s,
-                "keeps_marked": rules.keeps_marked,
-                "share": round(rules.share * 65_536),
-            }
-            self._command(_statement("examine_cells"), bounds | own)
+            self.examine_between(first - _TICK, last + _TICK)
         return len(stretches)
+
+    def examine_between(self, first: datetime, last: datetime) -> None:
+        """Examine the cells that lie between, by the engines' clocks, and whose verdict is final and old enough."""
+        rules = self._rules
+        values = {
+            "from": _text(first),
+            "to": _text(last),
+            "settled_s": rules.settled_s,
+            "keeps_marked": rules.keeps_marked,
+            "share": round(rules.share * 65_536),
+        }
+        self._command(_statement("examine_cells"), values)
 
     def drop(self) -> int:
         """Drop the executions of healthy cells, the oldest first, and return of how many cells: `CELLS_AT_ONCE` at most."""

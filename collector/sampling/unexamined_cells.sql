@@ -1,6 +1,7 @@
 -- Which stretches of ten minutes, by the engines' clocks, have cells whose verdict is final and that sampling has yet to
 -- examine? The oldest first. A verdict is final when it counts every execution, was given 600 s after the last of them
 -- arrived, and was settled_s ago.
+-- Cells of clocks beyond reason, and those that span more than an hour, are never examined, and so kept.
 -- Columns: first, the first submission of those cells; last, their last.
 SELECT min(cell_started_at) AS first, max(cell_last_started_at) AS last
 FROM
@@ -21,6 +22,8 @@ FROM
     HAVING stored > 0 AND latest.executions = stored
         AND latest.judged_at >= addSeconds(cell_received_at, 600)
         AND latest.judged_at < subtractSeconds(now64(3, 'UTC'), {settled_s:UInt32})
+        AND cell_started_at >= toDateTime64('2000-01-01', 9, 'UTC') AND cell_last_started_at < toDateTime64('2100-01-01', 9, 'UTC')
+        AND dateDiff('second', cell_started_at, cell_last_started_at) <= 3600
 )
 GROUP BY toStartOfInterval(cell_started_at, INTERVAL 600 SECOND)
 ORDER BY first

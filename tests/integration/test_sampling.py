@@ -68,8 +68,7 @@ def store_simulated(client: Client, kind: Kind, seed: int) -> str:
 
 
 def judge(client: Client) -> None:
-    while judge_cells(client, 86_400, 100):
-        pass
+    judge_cells(client, 86_400, 100)
 
 
 def reasons(client: Client) -> dict[tuple[str, str], str]:
@@ -191,3 +190,14 @@ def test_what_was_dropped_is_told(clickhouse: Client, clickhouse_url: str) -> No
         find_in_cell(clickhouse_url, "whole", cell)
     (told,) = run("cells", clickhouse_url, "rows")
     assert (told["executions"], told["stuck"]) == (1500, False)
+
+
+def test_a_clock_beyond_reason_stops_nothing(clickhouse: Client) -> None:
+    (odd,) = steady(1)[:1]
+    ends_of_time = (0, 9_223_372_036_000_000_000 - odd.duration_ns)
+    rows = [[*row_of(odd._replace(started_at=at), EngineResource("odd")), datetime.now(UTC)] for at in ends_of_time]
+    clickhouse.insert("graph_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
+    store(clickhouse, steady(60), EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    assert Sampling(clickhouse, RULES).run().dropped_executions == 3000
+    assert sum(count for (engine, _), count in left(clickhouse).items() if engine == "odd") == 2
