@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -35,7 +36,7 @@ from tests.fixtures.alert_fleets import Kind, plan_of
 
 LIMIT_BYTES: Final = 14.0
 KINDS: Final = (Kind.CLEAN, Kind.STUMBLE, Kind.DELAYS, Kind.FEEDBACK, Kind.PREFILLS, Kind.STUCK, Kind.HOST_BOUND)
-GENERIC: Final = Path(__file__).with_name("otel_traces.sql")
+GENERIC: Final = files("collector").joinpath("otel_traces", "900_otel_traces.sql")
 PARTS: Final = (
     "SELECT sum(rows), sum(bytes_on_disk) FROM system.parts"
     " WHERE active AND database = currentDatabase() AND table = {table:String}"
