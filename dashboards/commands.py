@@ -12,6 +12,7 @@ from dashboards.errors import PortTakenError
 from dashboards.reading.store import ALERTMANAGER_VARIABLE, COLLECTOR_VARIABLE, DATA_DIR_VARIABLE, URL_VARIABLE
 
 APP = Path(__file__).parent / "app" / "main.py"
+SERVED_APP = APP.with_name("served.py")
 GUARDED_APP = APP.with_name("guarded.py")
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 PORT_VARIABLE = "TACHOGRAPH_DASHBOARD_PORT"
@@ -126,7 +127,7 @@ def streamlit_command(settings: DashboardSettings) -> list[str]:
     flags = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     hosts = allowed_hosts(settings.dashboard_address, settings.dashboard_reachable_as)
     has_password = settings.dashboard_password.get_secret_value() or settings.dashboard_password_file
-    app = str(GUARDED_APP if has_password else APP)
+    app = str(GUARDED_APP if has_password else SERVED_APP)
     return [sys.executable, "-m", "streamlit", "run", app, *flags, *(f"--server.allowedHosts={host}" for host in hosts)]
 
 

@@ -8,10 +8,12 @@ from starlette.middleware import Middleware
 
 from dashboards.access import PASSWORD, PASSWORD_FILE, passwords_of
 from dashboards.app.password_gate import PasswordGate
+from dashboards.app.preloading import Preloading
 from dashboards.errors import DashboardAccessError
 
 file = os.environ.get(PASSWORD_FILE)
 passwords = passwords_of(os.environ.get(PASSWORD, ""), Path(file) if file else None)
 if passwords is None:
     raise DashboardAccessError(f"{PASSWORD} is not set")
-app = st.App(Path(__file__).with_name("main.py"), middleware=[Middleware(PasswordGate, passwords=passwords)])
+middleware = [Middleware(PasswordGate, passwords=passwords), Middleware(Preloading)]
+app = st.App(Path(__file__).with_name("main.py"), middleware=middleware)

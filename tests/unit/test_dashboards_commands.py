@@ -34,6 +34,7 @@ def test_a_taken_port_is_one_line_that_names_the_setting() -> None:
 
 def test_streamlit_is_called_quietly_and_for_loopback_only() -> None:
     command = commands.streamlit_command(settings())
+    assert str(commands.SERVED_APP) in command
     assert "--server.allowedHosts=localhost" in command
     assert "--server.allowedHosts=*" not in command
     pairs = dict(itertools.pairwise(command))
