@@ -20,6 +20,9 @@ COLOURS = ["#2f7fc1", "#d9480f", "#2a9d6f", "#7a6bd0", "#d4a514", "#c2599d", "#3
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]]
 
+NAMES_LABELLED_MAX = 12
+"""Names along an axis that all have their label."""
+
 
 def answer_chart(
     rows: pd.DataFrame,
@@ -77,7 +80,12 @@ def horizontal(rows: pd.DataFrame, across: str, units: dict[str, str]) -> alt.X:
         return alt.X("across:T", title=across, axis=times.axis(), scale=alt.Scale(nice=False, padding=8))
     if across in figures(rows):
         return alt.X("across:Q", title=titled(across, units), scale=alt.Scale(zero=False, padding=8))
-    return alt.X("across:N", title=across, sort=None, axis=alt.Axis(labelLimit=160, labelAngle=-40))
+    return alt.X("across:N", title=across, sort=None, axis=name_axis(rows[across].nunique()))
+
+
+def name_axis(names: int) -> alt.Axis:
+    """An axis of names: each has its label, unless they are too many for a telephone."""
+    return alt.Axis(labelLimit=160, labelAngle=-40, labelOverlap=names > NAMES_LABELLED_MAX)
 
 
 def titled(column: str, units: dict[str, str]) -> str:

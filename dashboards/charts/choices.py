@@ -47,7 +47,7 @@ def shares(executions: pd.DataFrame) -> pd.DataFrame:
     rows["share"] = rows.wall_ns / max(rows.wall_ns.sum(), 1)
     rows["wall_s"] = rows.wall_ns / 1e9
     rows["choice"] = [named(row.graph, row.purpose) for row in rows_of(rows)]
-    rows["words"] = [f"{row.share:.1%} ({row.executions:,})" for row in rows_of(rows)]
+    rows["words"] = [f"{100 * row.share:.1f} % ({row.executions:,})" for row in rows_of(rows)]
     return rows.drop(columns="wall_ns")
 
 

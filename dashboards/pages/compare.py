@@ -6,7 +6,7 @@ from dashboards.charts.arm_cells import SELECTION, arm_cells
 from dashboards.charts.arm_shifts import arm_shifts
 from dashboards.links import CELL_PAGE, cell_parameters
 from dashboards.parts.charted import show_chart
-from dashboards.parts.controls import CONTROL_PX, choose_one, control_bar
+from dashboards.parts.controls import CONTROL_PX, choose_of, choose_one, control_bar
 from dashboards.parts.notices import say_freshness, say_problem
 from dashboards.parts.time_range import choose_range, hold_button
 from dashboards.questions.ranges import ALL_TIME, TimeRange, time_parameters
@@ -16,12 +16,15 @@ from dashboards.reading.store import clickhouse_url
 from dashboards.words.comparisons import comparison_sentence, comparison_table
 from dashboards.words.texts import escaped
 from queries.compare.cells import LABELS
-from queries.compare.comparison import Comparison, Metric, Verdict
+from queries.compare.comparison import Comparison, Verdict
 from queries.compare.markdown import markdown
-from queries.compare.wording import how_computed, remarks
+from queries.compare.wording import METRIC_WORDS, how_computed, remarks
 
 USUAL_ARMS = ("before", "after")
 USUAL_ROWS = ("host", "package")
+# In words, which stand in the URL too.
+METRICS = {words: metric for metric, words in METRIC_WORDS.items()}
+ROWS = {label.replace("_", " "): label for label in LABELS}
 
 
 def arms_stored(engines: Answer) -> list[str]:
@@ -39,9 +42,9 @@ def usual_arms(stored: list[str]) -> tuple[str, str]:
 def choose_rows() -> tuple[str, ...]:
     """What makes a row of the table."""
     chosen = st.pills(
-        "One row for each", list(LABELS), selection_mode="multi", default=USUAL_ROWS, key="by", bind="query-params"
+        "One row for each", list(ROWS), selection_mode="multi", default=USUAL_ROWS, key="by", bind="query-params"
     )
-    return tuple(chosen) or USUAL_ROWS
+    return tuple(ROWS[words] for words in chosen) or USUAL_ROWS
 
 
 def verdict(compared: Comparison) -> None:
@@ -120,7 +123,7 @@ with control_bar():
     first_arm, second_arm = usual_arms(stored_arms)
     chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)
     chosen_second = choose_one("Arm judged", "after", stored_arms, second_arm)
-    chosen_metric = choose_one("Compared by", "metric", [str(one) for one in Metric], str(Metric.TOKENS_PER_S))
+    chosen_metric = METRICS[choose_of("Compared by", "metric", list(METRICS))]
     hold_button(chosen_range, ALL_TIME)
 chosen_rows = choose_rows()
 live((chosen_first, chosen_second), chosen_rows, chosen_metric, chosen_range)

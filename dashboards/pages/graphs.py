@@ -10,13 +10,13 @@ from dashboards.charts.graph_spread import GPU_TIME, HANDOFF, graph_spread
 from dashboards.charts.graph_steps import graph_steps
 from dashboards.charts.series_colours import named_series
 from dashboards.parts.charted import show_chart
-from dashboards.parts.controls import CONTROL_PX, choose_any, choose_one, control_bar
+from dashboards.parts.controls import CONTROL_PX, choose_any, choose_of, control_bar
 from dashboards.parts.noted import noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.parts.time_range import choose_range, hold_button, show_all_time
 from dashboards.questions.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, steps_of
 from dashboards.questions.ranges import EVER, TimeRange, time_parameters
-from dashboards.reading.answers import Answer, answer
+from dashboards.reading.answers import Answer, answer, slow_answer
 from dashboards.reading.outcomes import Outcome, changes
 from dashboards.reading.store import clickhouse_url
 from dashboards.words.changes import changes_sentence, changes_table, costs_table, drift_table, drifting
@@ -98,7 +98,7 @@ def one_graph(graph: str, drawn: Drawn) -> None:
     rows = drawn.spread[drawn.spread.graph_name == graph] if not drawn.spread.empty else drawn.spread
     if rows.empty:
         return
-    which, words = (HANDOFF, "handoff") if measure.name == "handoff" else (GPU_TIME, "GPU time")
+    which, words = (HANDOFF, "handoff") if measure.words == "handoff" else (GPU_TIME, "GPU time")
     with narrow:
         show_chart(
             f"spread_{graph}",
@@ -110,7 +110,7 @@ def one_graph(graph: str, drawn: Drawn) -> None:
 
 def drift(wanted: dict[str, str]) -> Answer:
     """What has crept up on us."""
-    answered = answer("gpu_time_drift", last_s=3600, history_s=604_800, **wanted)
+    answered = slow_answer("gpu_time_drift", last_s=3600, history_s=604_800, **wanted)
     told = drifting(answered.rows)
     st.subheader("Drift of GPU time", anchor=False)
     if told.empty:
@@ -140,7 +140,7 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
     engines = answer("engines", **time_parameters(time_range), **wanted)
     rows = history(measure, time_range, wanted)
     costs = answer("graph_costs", limit=COSTS_MAX, **time_parameters(time_range), **wanted)
-    spread = answer("handoffs", **time_parameters(time_range), **wanted) if measure.name == "handoff" else costs
+    spread = answer("handoffs", **time_parameters(time_range), **wanted) if measure.words == "handoff" else costs
     found = level_changes(measure, time_range)
     problems = st.container()
     shown: list[Answer | Outcome[list[Change]]] = [engines, rows, costs, spread, found]
@@ -152,7 +152,7 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
         noted = noted_about(engines.rows, time_range)
         say_noted(noted)
         rests_on = (
-            measure.name,
+            measure.words,
             time_range,
             tuple(wanted.items()),
             *(one.at for one in (rows, spread, found, noted.told)),
@@ -179,7 +179,7 @@ st.title("What does each graph cost, and has that changed?", anchor=False)
 with control_bar():
     chosen_range = choose_range(USUAL_RANGE, width=CONTROL_PX)
     known_engines = answer("engines", **time_parameters(chosen_range)).rows
-    chosen_measure = MEASURES[choose_one("Measure", "measure", list(MEASURES), "gpu_time")]
+    chosen_measure = MEASURES[choose_of("Measure", "measure", list(MEASURES))]
     chosen_host = choose_any("Host", "host", stored(known_engines, "host_name"))
     chosen_package = choose_any("Package", "package", stored(known_engines, "engine_package"))
     chosen_graph = choose_any("Graph", "graph", stored(known_engines, "graphs"))

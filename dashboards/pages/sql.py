@@ -18,7 +18,9 @@ from queries.runner import RawFormat
 
 NAMED, WRITTEN = "a named query", "SQL of my own"
 TABLE, CHART = "table", "chart"
-FIELD_PX = 168
+FIELD_PX, LONG_FIELD_PX = 168, 216
+"""Of parameters; those with a long name take more, or it would break within a word."""
+LONG_LETTERS = 20
 TOPICS = {"gpu": "GPU"}
 FILES: dict[str, tuple[RawFormat, str, str]] = {
     "CSV": ("CSVWithNames", "csv", "text/csv"),
@@ -65,7 +67,7 @@ def field(parameter: Parameter) -> str:
         help=f"{escaped(parameter.meaning)} ({escaped(parameter.type)})",
         key=PARAMETER_PREFIX + parameter.name,
         bind="query-params",
-        width=FIELD_PX,
+        width=FIELD_PX if len(parameter.name) < LONG_LETTERS else LONG_FIELD_PX,
     ).strip()
 
 

@@ -30,6 +30,11 @@ def choose_one(label: str, key: str, options: Sequence[str], default: str, width
     return chosen or default
 
 
+def choose_of(label: str, key: str, options: Sequence[str], width: int = CONTROL_PX) -> str:
+    """One of all options that there can be, the first where nothing is asked; the URL can ask for no other."""
+    return st.selectbox(label, options, key=key, bind="query-params", width=width)
+
+
 def with_asked(key: str, options: Sequence[str]) -> list[str]:
     """The options in order, with the one that the URL names, if any."""
     return sorted({*options, st.query_params.get(key, "")} - {""})

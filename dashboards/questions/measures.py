@@ -18,9 +18,8 @@ ROWS_MAX: Final = 60_000
 class Measure(NamedTuple):
     """One of them."""
 
-    name: str
-    """In the URL."""
     words: str
+    """In the URL too."""
     of_step: str
     """What a point stands for."""
     column: str
@@ -30,11 +29,11 @@ class Measure(NamedTuple):
 
 
 MEASURES: Final = {
-    measure.name: measure
+    measure.words: measure
     for measure in (
-        Measure("gpu_time", "GPU time", "median GPU time", "gpu_time_median_ns", Metric.GPU_TIME),
-        Measure("handoff", "handoff", "median handoff", "handoff_median_ns", Metric.HANDOFF),
-        Measure("estimate", "estimate", "mean estimate", "estimate_step_ns", None),
+        Measure("GPU time", "median GPU time", "gpu_time_median_ns", Metric.GPU_TIME),
+        Measure("handoff", "median handoff", "handoff_median_ns", Metric.HANDOFF),
+        Measure("estimate", "mean estimate", "estimate_step_ns", None),
     )
 }
 ESTIMATE_STEPS_S: Final = (10, 30, 120, 300, 1800)

@@ -4,7 +4,7 @@ from typing import Final
 
 from dashboards.words.texts import counted, escaped
 from queries.compare.comparison import Comparison, Group, Verdict
-from queries.compare.wording import ALL_GROUPS, change, interval_text, signed, stuck, verdict_text
+from queries.compare.wording import ALL_GROUPS, METRIC_WORDS, change, interval_text, signed, stuck, verdict_text
 
 SIGNS: Final = {
     Verdict.BETTER: "▲",
@@ -30,7 +30,7 @@ def comparison_sentence(comparison: Comparison) -> str:
     said_interval = f" (95 % interval {interval_text(interval)})" if interval else ""
     groups = f" in {len(comparison.groups)} groups" if len(comparison.groups) > 1 else ""
     return (
-        f"**{SIGNS[row.verdict]} {after} {PLAIN_WORDS[row.verdict]} {before}:** {escaped(comparison.metric)} shifts by"
+        f"**{SIGNS[row.verdict]} {after} {PLAIN_WORDS[row.verdict]} {before}:** {METRIC_WORDS[comparison.metric]} shifts by"
         f" {signed(row.shift.hodges_lehmann)} {comparison.unit}{said_interval} over"
         f" {counted(row.shift.pairs, 'pair')} of cells{groups}; stuck cells {stuck(row.before)} → {stuck(row.after)}."
     )
@@ -42,7 +42,7 @@ def comparison_table(comparison: Comparison) -> str:
     by = [label.replace("_", " ").capitalize() for label in comparison.by]
     heads = [
         *by,
-        f"Mean {escaped(comparison.metric)}, {before} → {after} (stuck cells)",
+        f"Mean {METRIC_WORDS[comparison.metric]}, {before} → {after} (stuck cells)",
         "Pairs",
         f"Shift, {comparison.unit}",
         "95 % interval",

@@ -47,8 +47,15 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
         figure(row.tokens_per_s, ",.0f"),
         escaped(row.best_speculative_graph),
         figure(row.gain_percent, "+.1f"),
-        "inflated estimates" if row.inflated else "not the estimates",
+        cause(row),
     ]
+
+
+def cause(row: Row) -> str:
+    """Why a cell is stuck, as far as it was judged."""
+    if pd.isna(getattr(row, "judged_at", row.started_at)):
+        return "not judged yet"
+    return "inflated estimates" if row.inflated else "not the estimates"
 
 
 def figure(value: float, form: str) -> str:

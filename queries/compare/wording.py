@@ -1,9 +1,14 @@
 """A comparison in words and figures, as every form of it shows them."""
 
+from typing import Final
+
 from queries.compare.comparison import ArmCells, Comparison, Group, Metric, Verdict
 from queries.compare.shifts import CONFIDENCE, ERROR_RATE, RESAMPLES, Interval
 
 ALL_GROUPS = "all"
+
+
+METRIC_WORDS: Final = {Metric.TOKENS_PER_S: "tokens/s", Metric.PLAIN_FRACTION: "plain fraction"}
 
 
 def name_of(group: Group) -> str:
@@ -13,11 +18,11 @@ def name_of(group: Group) -> str:
 
 def figure(value: float, metric: Metric) -> str:
     """A value of the metric."""
-    return f"{value:.0f}" if metric is Metric.TOKENS_PER_S else f"{value:.3f}"
+    return f"{value:,.0f}" if metric is Metric.TOKENS_PER_S else f"{value:.3f}"
 
 
 def change(group: Group, metric: Metric) -> str:
-    """Means and stuck cells, before and after: `2445 -> 2432 (4 -> 0)`."""
+    """Means and stuck cells, before and after: `2,445 -> 2,432 (4 -> 0)`."""
     before, after = (figure(arm.mean, metric) for arm in (group.before, group.after))
     return f"{before} -> {after} ({stuck(group.before)} -> {stuck(group.after)})"
 
@@ -71,7 +76,7 @@ def how_computed(comparison: Comparison) -> str:
     rows = len(comparison.rows)
     correction = f", Holm-adjusted over {rows} rows" if rows > 1 else ""
     return (
-        f"{comparison.metric} over elapsed time, every cell of a pair counted; cells paired in mirrored order."
+        f"{METRIC_WORDS[comparison.metric]} over elapsed time, every cell of a pair counted; cells paired in mirrored order."
         f" Shift: Hodges-Lehmann, in {unit}, with its {100 * CONFIDENCE:.0f} % interval (signed-rank test inverted);"
         f" mean: percentile bootstrap over pairs ({RESAMPLES:,} draws)."
         f" Better or worse: signed-rank test at {100 * ERROR_RATE:.0f} %{correction}, and the mean's interval on the same side of zero."

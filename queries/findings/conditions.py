@@ -107,7 +107,7 @@ def idle_of(timeline: Timeline, witness: Witness) -> Finding | None:
         0.99 if all(timeline.executions[row].graph_after_idle for row in rows.tolist()) else 0.85,
         (
             witness.that(
-                f"The engine had no work for {total / 1e6:.1f} ms before {len(rows)} of its executions. "
+                f"The engine had no work for {total / 1e6:.1f} ms before {len(rows):,} of its executions. "
                 "That is no time of a step and no idleness of a busy device.",
                 "gpu_idle",
                 sequences=timeline.sequence[rows].tolist(),

@@ -179,8 +179,8 @@ def _of_before(witness: Witness) -> Evidence:
 
 def _of_turned(group: Turned, witness: Witness) -> Evidence:
     return witness.that(
-        f"{group.decisions} decisions over {group.seconds:.1f} s took {group.to_graph} in place of {group.from_graph}, "
-        f"which at its true cost would have won: {group.tokens_lost:.0f} tokens lost.",
+        f"{group.decisions:,} decisions over {group.seconds:.1f} s took {group.to_graph} in place of {group.from_graph}, "
+        f"which at its true cost would have won: {group.tokens_lost:,.0f} tokens lost.",
         "turned_decisions",
         "estimate_inflation",
         decisions=(group.decisions, "decisions"),
@@ -192,7 +192,7 @@ def _of_turned(group: Turned, witness: Witness) -> Evidence:
 def _of_span(span: PlainSpan, witness: Witness) -> Evidence:
     return witness.that(
         f"Plain decode began to win with execution {span.from_sequence}, by {span.believed_margin_percent:.1f} % as "
-        f"believed then; it lasted {span.decisions} decisions, {span.seconds:.1f} s, and truly lay "
+        f"believed then; it lasted {span.decisions:,} decisions, {span.seconds:.1f} s, and truly lay "
         f"{-span.true_margin_percent:.1f} % behind {span.truly_best_other} over them; its end: {span.ended.by}.",
         "candidates",
         "stuck_plain",

@@ -135,20 +135,25 @@ def headline_of(diagnosis: Diagnosis) -> str:
     plain = diagnosis.being_in_plain
     cause = WORDS[diagnosis.label]
     if diagnosis.stuck_by_fault:
-        return f"Stuck in plain decode ({plain.plain_fraction:.0%} of its decoding) by an inflated estimate{cost}."
+        return f"Stuck in plain decode ({percent(plain.plain_fraction)} of its decoding) by an inflated estimate{cost}."
     if plain.stuck and plain.verdict is Verdict.RIGHT:
         because = f": {cause}" if diagnosis.label is not Kind.PLAIN_RIGHT else ""
-        return f"Mostly in plain decode ({plain.plain_fraction:.0%}), and rightly so{because}{cost}."
+        return f"Mostly in plain decode ({percent(plain.plain_fraction)}), and rightly so{because}{cost}."
     if plain.stuck:
-        return f"Mostly in plain decode ({plain.plain_fraction:.0%}); {cause}{cost}."
+        return f"Mostly in plain decode ({percent(plain.plain_fraction)}); {cause}{cost}."
     return f"{cause[0].upper()}{cause[1:]}{cost}."
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share of 1 in %."""
+    return f"{100 * share:.{digits}f} %"
 
 
 def _figures(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Figure]:
     plain = diagnosis.being_in_plain
     yield Figure("tokens/s", f"{diagnosis.tokens_emitted / diagnosis.seconds:,.0f}" if diagnosis.seconds else "-")
     yield Figure("tokens lost", f"{diagnosis.tokens_lost:,.0f}")
-    yield Figure("plain fraction", f"{plain.plain_fraction:.1%}")
+    yield Figure("plain fraction", percent(plain.plain_fraction, 1))
     yield Figure("being in plain", f"{plain.verdict}")
     yield Figure("executions", f"{len(recorded.executions):,}")
     models = {one.scheduler_cost_model for one in recorded.executions if one.scheduler_cost_model}

@@ -34,7 +34,9 @@ def show_exact(console: Console, replay: Replay, exact: ExactReplay) -> None:
     ordinary, different = len(exact.ordinary), len(exact.different)
     console.print("\n[bold]Exact: each decision again, with what was known then[/]")
     share = different / ordinary if ordinary else 0.0
-    console.print(f"{different:,} of {ordinary:,} decisions ({share:.1%}) would have been others", highlight=False)
+    console.print(
+        f"{different:,} of {ordinary:,} decisions ({100 * share:.1f} %) would have been others", highlight=False
+    )
     if different:
         console.print(timeline(replay))
         console.print(swap_table(exact))

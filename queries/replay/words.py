@@ -48,7 +48,7 @@ def first_difference(replay: Replay) -> str:
         return f"{replay.cost_model} would have chosen every graph that was chosen."
     one = replay.exact.different[0]
     at_s = (one.started_at - replay.began_at) / 1e9
-    ahead = f", {one.margin:.1%} ahead" if one.margin is not None else ""
+    ahead = f", {100 * one.margin:.1f} % ahead" if one.margin is not None else ""
     return (
         f"At {at_s:.3f} s (sequence {one.graph_sequence}) {one.graph_name} was chosen, and"
         f" {one.replayed_graph_name} charged {ms(one.recorded_ns(one.replayed_graph_name))}."
@@ -82,7 +82,9 @@ def caveats(replay: Replay) -> list[str]:
     if exact.decisions_unusable:
         said.append(f"{exact.decisions_unusable:,} decisions do not say all that they were chosen from; left out.")
     if replay.cost_model == replay.recorded_cost_model and exact.agreement is not None:
-        said.append(f"It is the model that was in charge: {exact.agreement:.1%} of the decisions come out to the ns.")
+        said.append(
+            f"It is the model that was in charge: {100 * exact.agreement:.1f} % of the decisions come out to the ns."
+        )
     return said
 
 

@@ -44,7 +44,7 @@ def command(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
 def test_the_stuck_cell_is_told_with_its_poison_and_its_loss(url: str) -> None:
     story = told(url, "bench-r014").story
     assert story.diagnosis.stuck_by_fault
-    assert story.headline.startswith("Stuck in plain decode (92% of its decoding) by an inflated estimate; ")
+    assert story.headline.startswith("Stuck in plain decode (92 % of its decoding) by an inflated estimate; ")
     assert story.diagnosis.expected_loss_percent == pytest.approx(5.66, abs=0.5)
     (poison,) = poisons_of(story.diagnosis)
     assert (poison.graph, poison.sequence) == ("P128", 784)

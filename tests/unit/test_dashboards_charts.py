@@ -192,7 +192,7 @@ def test_shares_add_up() -> None:
     rows = choices.shares(executions())
     assert rows.share.sum() == pytest.approx(1.0)
     assert list(rows.graph) == ["P128", "decode"]
-    assert rows.words[0] == "66.7% (40)"
+    assert rows.words[0] == "66.7 % (40)"
 
 
 def test_a_graph_that_was_refreshed_is_named_so() -> None:
@@ -262,6 +262,19 @@ def test_the_table_of_stuck_cells_links_each() -> None:
     assert "[bench\\-1]" in table[2] or "[bench-1]" in table[2]
     assert "cell?engine=instance-1&cell=bench-1" in table[2]
     assert r"a\|b" in table[2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({}, "inflated estimates"),
+        ({"inflated": False}, "not the estimates"),
+        ({"inflated": False, "judged_at": BEGIN}, "not the estimates"),
+        ({"inflated": False, "judged_at": pd.NaT}, "not judged yet"),
+    ],
+)
+def test_a_cause_is_told_of_judged_cells_only(changes: dict[str, Any], cause: str) -> None:
+    assert stuck_table(stuck_rows(**changes), UTC).splitlines()[2].endswith(f"| {cause} |")
 
 
 class TestCells:

@@ -53,11 +53,11 @@ class TestPage:
 
     def test_arms_rows_and_metric_live_in_the_url(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page_opened(
-            COMPARE_PAGE, arms_url, monkeypatch, before="after", after="before", by="host", metric="plain_fraction"
+            COMPARE_PAGE, arms_url, monkeypatch, before="after", after="before", by="host", metric="plain fraction"
         )
         assert app.selectbox(key="before").value == "after"
         assert app.button_group(key="by").value == ["host"]
-        assert "plain_fraction shifts by" in said(app)
+        assert "plain fraction shifts by" in said(app)
         assert "▼ before is worse than after" in said(app) or "cannot be told" in said(app)
 
     def test_an_arm_without_cells(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ class TestPage:
 class TestWords:
     def test_a_sentence_has_shift_interval_and_pairs(self, published: Comparison) -> None:
         told = comparison_sentence(published)
-        assert told.startswith("**▲ after is better than before:** tokens\\_per\\_s shifts by +")
+        assert told.startswith("**▲ after is better than before:** tokens/s shifts by +")
         assert "95 % interval +" in told
         assert "over 40 pairs of cells in 4 groups" in told
 

@@ -51,6 +51,11 @@ class TestPage:
         assert "mean estimate of each step" in said(app)
         assert len(app.get("vega_lite_chart")) == 4
 
+    def test_a_measure_that_there_is_not(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all", measure="gpu_time", host="gpu-node-002")
+        assert app.selectbox(key="measure").value == "GPU time"
+        assert not app.exception
+
     def test_old_data_is_one_click_away(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="10 min")
         assert "No graph executions in the last 10 minutes" in said(app)

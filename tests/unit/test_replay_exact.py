@@ -123,4 +123,4 @@ def test_a_fooled_cell_is_told_in_words() -> None:
 def test_the_same_model_says_so() -> None:
     replay = replay_of(cell_of(live(DELAYED, "drained_share", seed=5)), "drained_share", form=Form.EXACT)
     assert first_difference(replay) == "drained_share would have chosen every graph that was chosen."
-    assert any("100.0% of the decisions come out to the ns" in said for said in caveats(replay))
+    assert any("100.0 % of the decisions come out to the ns" in said for said in caveats(replay))
