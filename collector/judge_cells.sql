@@ -44,7 +44,7 @@ FROM
             max(engine_version) AS engine_version,
             any(w.engine_package) AS engine_package,
             any(w.engine_recipe) AS engine_recipe,
-            max(cost_model_latest).2 AS scheduler_cost_model,
+            argMax(w.cost_model_latest.2, w.cost_model_latest.1) AS scheduler_cost_model,
             max(cell_id) AS cell_id,
             any(w.cell_arm) AS cell_arm,
             max(cell_position) AS cell_position,
@@ -63,9 +63,20 @@ FROM
             sum(tokens_emitted) AS tokens,
             sum(gpu_time_ns) AS gpu_ns,
             max(notEmpty(speculative_graphs)) AS is_speculative,
-            groupUniqArrayArray(graphs) AS executed,
-            groupUniqArrayArray(promising_candidates) AS promising,
-            argMax(w.judgement, w.judgement.judged_at) AS judgement
+            -- Where a speculative graph was executed, nobody needs to ask what else there is.
+            groupUniqArrayArrayIf(graphs, empty(w.speculative_graphs)) AS executed,
+            groupUniqArrayArrayIf(promising_candidates, empty(w.speculative_graphs)) AS promising,
+            -- Of the latest judgement. One by one, so that a question reads what it tells, and no more.
+            max(w.judgement.judged_at) AS judged_at,
+            argMax(w.judgement.executions, w.judgement.judged_at) AS judged_executions,
+            argMax(w.judgement.turned_s, w.judgement.judged_at) AS judged_turned_s,
+            argMax(w.judgement.decisions_turned, w.judgement.judged_at) AS judged_decisions_turned,
+            argMax(w.judgement.plain_since, w.judgement.judged_at) AS judged_plain_since,
+            argMax(w.judgement.plain_until, w.judgement.judged_at) AS judged_plain_until,
+            argMax(w.judgement.plain_tokens_per_s, w.judgement.judged_at) AS judged_plain_tokens_per_s,
+            argMax(w.judgement.speculative_tokens_per_s, w.judgement.judged_at) AS judged_speculative_tokens_per_s,
+            argMax(w.judgement.best_speculative_graph, w.judgement.judged_at) AS judged_best_speculative_graph,
+            argMax(w.judgement.inflation, w.judgement.judged_at) AS judged_inflation
         FROM cell_windows AS w
         WHERE window_started_at > subtractSeconds(since, 600 + 30)
             AND window_started_at < {to:DateTime64(9, 'UTC')}
@@ -85,8 +96,8 @@ WHERE ('' = '' OR cell_arm = '')
 (
 SELECT groupArray((toString(service_instance_id), cell))
 FROM cells_told
-WHERE judgement.executions != cell_executions
-    OR (judgement.judged_at < addSeconds(cell_received_at, 600) AND addSeconds(cell_received_at, 600) < now64(3, 'UTC'))
+WHERE judged_executions != cell_executions
+    OR (judged_at < addSeconds(cell_received_at, 600) AND addSeconds(cell_received_at, 600) < now64(3, 'UTC'))
 ) AS unjudged_cells,
 (
 SELECT CAST((
@@ -107,6 +118,7 @@ WHERE ('' = '' OR service_instance_id = '')
     AND ('' = '' OR cell_arm = '')
     AND ('' = '' OR cell = '')
     AND first_started_at < {to:DateTime64(9, 'UTC')}
+    AND window_started_at > subtractSeconds({from:DateTime64(9, 'UTC')}, 30)
 ) AS asked,
 cells_nearby AS (
 SELECT *

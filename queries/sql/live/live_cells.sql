@@ -62,13 +62,13 @@ SELECT
     toBool(can_speculate) AS has_speculative,
     toBool(is_stuck) AS stuck,
     toBool(turned_s >= {inflated_above_s:Float64}) AS inflated,
-    judgement.turned_s AS turned_s,
-    judgement.decisions_turned AS decisions_turned,
+    judged_turned_s AS turned_s,
+    judged_decisions_turned AS decisions_turned,
     tokens AS batch_tokens_emitted,
     tokens / nullIf(elapsed_s, 0) AS tokens_per_s,
     gpu_ns / 1e9 / nullIf(elapsed_s, 0) AS gpu_busy_fraction,
-    toBool(judgement.executions = executions) AS judged,
-    nullIf(judgement.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
-FROM cells_told
+    toBool(judged_executions = executions) AS judged,
+    nullIf(t.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
+FROM cells_told AS t
 ORDER BY started_at DESC, service_instance_id, cell
 LIMIT {limit:UInt64}

@@ -49,9 +49,9 @@ SELECT
     one.turned_s AS turned_s,
     one.tokens_lost AS tokens_lost,
     toBool(turned_s >= {inflated_above_s:Float64}) AS inflated,
-    toBool(judgement.executions = cell_executions) AS judged,
-    nullIf(judgement.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
-FROM cells_told
-ARRAY JOIN judgement.inflation AS one
+    toBool(judged_executions = cell_executions) AS judged,
+    nullIf(t.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
+FROM cells_told AS t
+ARRAY JOIN judged_inflation AS one
 ORDER BY turned_s DESC, decisions_overcharged DESC, service_instance_id, cell, graph
 LIMIT {limit:UInt64}

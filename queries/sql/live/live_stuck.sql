@@ -36,18 +36,18 @@ SELECT
     cell_ended_at AS ended_at,
     plain_fraction,
     plain_ns / 1e9 AS plain_s,
-    nullIf(judgement.plain_since, toDateTime64(0, 9, 'UTC')) AS plain_since,
-    (toUnixTimestamp64Nano(judgement.plain_until) - toUnixTimestamp64Nano(plain_since)) / 1e9 AS plain_stretch_s,
+    nullIf(judged_plain_since, toDateTime64(0, 9, 'UTC')) AS plain_since,
+    (toUnixTimestamp64Nano(judged_plain_until) - toUnixTimestamp64Nano(plain_since)) / 1e9 AS plain_stretch_s,
     tokens / nullIf(elapsed_s, 0) AS tokens_per_s,
-    nullIf(judgement.plain_tokens_per_s, 0) AS plain_tokens_per_s,
-    nullIf(judgement.speculative_tokens_per_s, 0) AS speculative_tokens_per_s,
-    judgement.best_speculative_graph AS best_speculative_graph,
+    nullIf(judged_plain_tokens_per_s, 0) AS plain_tokens_per_s,
+    nullIf(judged_speculative_tokens_per_s, 0) AS speculative_tokens_per_s,
+    judged_best_speculative_graph AS best_speculative_graph,
     100 * (speculative_tokens_per_s / plain_tokens_per_s - 1) AS gain_percent,
-    judgement.turned_s AS turned_s,
+    judged_turned_s AS turned_s,
     toBool(turned_s >= {inflated_above_s:Float64}) AS inflated,
-    toBool(judgement.executions = cell_executions) AS judged,
-    nullIf(judgement.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
-FROM cells_told
+    toBool(judged_executions = cell_executions) AS judged,
+    nullIf(t.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
+FROM cells_told AS t
 WHERE is_stuck
 ORDER BY plain_fraction DESC, plain_s DESC, service_instance_id, cell
 LIMIT {limit:UInt64}

@@ -26,3 +26,4 @@ WHERE ({service_instance_id:String} = '' OR service_instance_id = {service_insta
     AND ({arm:String} = '' OR cell_arm = {arm:String})
     AND ({cell:String} = '' OR cell = {cell:String})
     AND first_started_at < {to:DateTime64(9, 'UTC')}
+    AND window_started_at > subtractSeconds({from:DateTime64(9, 'UTC')}, 30)
