@@ -4,7 +4,7 @@ import streamlit as st
 
 from dashboards.charts.ingest import ingest
 from dashboards.parts.notices import ago_text, say_problem, viewer_zone
-from dashboards.reading.answers import REFRESH_S, Answer, answer
+from dashboards.reading.answers import REFRESH_S, Answer, answer, slow_answer
 from dashboards.reading.collector import Collected, collector
 from dashboards.words.health import (
     clocks_table,
@@ -111,8 +111,8 @@ def live() -> None:
     collected = collector()
     asked = answer("silent_engines")
     silent = Answer(silent_only(asked.rows), asked.at, asked.problem)
-    skew = answer("clock_skew", from_=LOOK_BACK)
-    gaps = answer("sequence_gaps", from_=LOOK_BACK, limit=ROWS_MAX)
+    skew = slow_answer("clock_skew", from_=LOOK_BACK)
+    gaps = slow_answer("sequence_gaps", from_=LOOK_BACK, limit=ROWS_MAX)
     say_collector_problem(collected)
     say_problem([silent, skew, gaps])
     verdict(collected, silent)

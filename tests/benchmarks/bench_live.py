@@ -89,7 +89,7 @@ def live_queries(cell: dict[str, Any], day: datetime) -> list[Asked]:
         Asked("Cell", "live_inflation", within),
         Asked("Cell", "executions", within),
         Asked("Cell", "candidates", within),
-        Asked("Cell, none chosen", "live_stuck", {"from": day, "limit": 20}),
+        Asked("Cell, none chosen", "live_stuck", {"from": before(hours=1), "limit": 20}),
         Asked("top", "live_cells", {"last_s": 1800}),
         Asked("Health", "silent_engines", at),
         Asked("Health", "clock_skew", {"from": day}),
