@@ -61,7 +61,8 @@ def say_freshness(answer: Known, newest: datetime | None, live: bool = True) -> 
     now = datetime.now(UTC)
     read = f"Read at {since(pd.Timestamp(answer.at), viewer_zone(), now)} ({zone_name()})"
     last = "" if newest is None else f" · newest execution {ago(now, newest)}"
-    st.caption(f"{read}{last}" + (" · live" if live else ""), unsafe_allow_html=True)
+    goes_on = " · live" if live and not answer.problem else ""
+    st.caption(f"{read}{last}{goes_on}", unsafe_allow_html=True)
 
 
 def ago(now: datetime, then: datetime) -> str:

@@ -120,12 +120,14 @@ class TestFleet:
 
     def test_clickhouse_went_away(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = opened(labelled_url, monkeypatch, range="all")
+        assert " · live" in said(app)
         monkeypatch.setattr(answers, "run", away)
         st.cache_data.clear()
         checked(app.run())
         assert "no ClickHouse answers" in app.warning[0].value
         assert "last good data" in app.warning[0].value
         assert "5 engines in all stored time" in said(app)
+        assert " · live" not in said(app)
 
     def test_a_password_is_not_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
         app = opened("http://reader:secret@127.0.0.1:9/tachograph", monkeypatch)
