@@ -10,6 +10,8 @@ from tests.browser.driven import ROOT
 
 AXE = ROOT / ".venv" / "share" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+COLOURS = ["color-contrast"]
+"""What another scheme can break."""
 GRAVE = frozenset({"serious", "critical"})
 
 
@@ -38,12 +40,19 @@ FOREIGN: Sequence[Foreign] = (
 """Each names one rule and one element."""
 
 
-def violations(page: Page, script: Path = AXE) -> list[Violation]:
-    """Every serious or critical one that is ours to mend."""
-    page.evaluate(script.read_text(encoding="utf-8"))
+def violations(page: Page, rules: Sequence[str] = RULES, script: Path = AXE) -> list[Violation]:
+    """Every serious or critical one that is ours to mend.
+
+    Args:
+        page: Where.
+        rules: Tags of rules, or names of them.
+        script: Of axe-core.
+    """
+    if not page.evaluate("() => !!window.axe"):
+        page.evaluate(script.read_text(encoding="utf-8"))
     found = page.evaluate(
-        "tags => axe.run(document, {runOnly: tags, resultTypes: ['violations']}).then(result => result.violations)",
-        RULES,
+        "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']}).then(result => result.violations)",
+        list(rules),
     )
     return [one for one in grave(found) if not is_foreign(page, one)]
 
