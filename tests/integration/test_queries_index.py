@@ -15,10 +15,11 @@ EXECUTIONS, ENGINES = 300_000, 5
 GRANULE = 8192
 OF_ROLLUPS = ("judgements", "live_seconds", "rollup_differences")
 """Asked about whole windows, not by cell; what they read is held in test_live_queries."""
-QUERIES = [
+OF_EXECUTIONS = [
     query for query in load().values() if query.topic not in ("alerts", "annotations") and query.name not in OF_ROLLUPS
 ]
 """Rules of alerts look at what is arriving now, and this fleet is of another day; what people noted is no execution."""
+QUERIES = [query for query in OF_EXECUTIONS if "from" in {parameter.name for parameter in query.parameters}]
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,11 @@ def parts(client: Client) -> dict[str, int]:
         " WHERE active AND database = currentDatabase() AND table = 'graph_executions' GROUP BY partition"
     ).result_rows
     return {str(partition): int(count) for partition, count in rows}
+
+
+def test_who_cannot_be_told_a_time_reads_no_execution() -> None:
+    timeless = [query for query in OF_EXECUTIONS if query not in QUERIES]
+    assert [query.name for query in timeless if "graph_executions" in query.sql] == []
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
