@@ -16,9 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+# Ctrl-C while the libraries are loaded, which takes a second, is no fault: the process ends by it, and says nothing.
+sys.excepthook = lambda kind, *rest: None if kind is KeyboardInterrupt else sys.__excepthook__(kind, *rest)
+
 try:
     import typer
-    from pydantic import AliasChoices, Field, SecretStr, ValidationError
+    from pydantic import AliasChoices, ByteSize, Field, SecretStr, ValidationError
     from pydantic_settings import SettingsConfigDict
     from rich.console import Console
 
@@ -119,7 +122,9 @@ class Settings(StoreSettings):
     tls_ca: Path | None = Field(
         None, description="Certificates that commands trust when they connect, PEM; none is the system's."
     )
-    request_bytes_max: int = Field(16 * 1024**2, ge=1024, description="Bytes of one OTLP request, decompressed.")
+    request_bytes_max: ByteSize = Field(
+        ByteSize(16 * 1024**2), ge=1024, description="Bytes of one OTLP request, decompressed."
+    )
     request_spans_max: int = Field(100_000, ge=1, description="Spans of one OTLP request.")
     requests_at_once_max: int = Field(
         32, ge=1, description="OTLP requests in memory at a time, for gRPC and HTTP each; further ones wait."
@@ -223,11 +228,11 @@ def settings_options() -> list[inspect.Parameter]:
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
             annotation=Annotated[
-                field.annotation | None,  # type: ignore[operator]
+                (str if field.annotation is ByteSize else field.annotation) | None,  # type: ignore[operator]
                 typer.Option(
                     f"--{name.replace('_', '-')}",
                     help=f"{field.description} [{ENVIRONMENT_PREFIX}{name.upper()}]",
-                    show_default=str(field.default or "none"),
+                    show_default=shown_default(field.default),
                     rich_help_panel="Settings (flag, environment or .env)",
                 ),
             ],
@@ -235,6 +240,13 @@ def settings_options() -> list[inspect.Parameter]:
         for name, field in Settings.model_fields.items()
         if field.annotation is not SecretStr
     ]
+
+
+def shown_default(value: Any) -> str:
+    """A setting's default as the help shows it, and as it may be written."""
+    if value is None or value == "":
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def takes_settings(command: Callable[..., Any], *, reads: bool = True) -> Callable[..., Any]:
@@ -452,7 +464,10 @@ def retention() -> typer.Typer:
     """`tachograph retention`: how long each table keeps its rows."""
     kept = typer.Typer(name="retention", invoke_without_command=True)
     kept.callback()(takes_settings(show_retention, reads=False))
-    kept.command("set")(takes_settings(change_retention, reads=False))
+    # A number below 0 reaches the check of days, instead of being an option that nobody knows.
+    kept.command("set", context_settings={"ignore_unknown_options": True})(
+        takes_settings(change_retention, reads=False)
+    )
     return kept
 
 
@@ -481,6 +496,8 @@ def main() -> None:
     except (CollectorError, DashboardsError, EngineHooksError, QueriesError) as error:
         fail(str(error))
         sys.exit(getattr(error, "exit_code", 1))
+    except KeyboardInterrupt:
+        sys.exit(130)
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
