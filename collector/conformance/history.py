@@ -13,6 +13,8 @@ _SLACK_NS: Final = 1_000_000
 _IDLE_NS: Final = 1_000_000_000
 _DEPTHS_MIN: Final = 1_000
 """Executions after which a depth that was never 0 is told."""
+_APART_MIN: Final = 8
+"""Executions of which none overlaps another, after which a depth that was never 0 is wrong."""
 _STRETCH: Final = 16
 """Executions whose wall times are judged together."""
 _STRETCH_MIN: Final = 4
@@ -29,6 +31,7 @@ class History:
         self._before: GraphExecution | None = None
         self._ends: deque[int] = deque(maxlen=self.OPEN_MAX)
         self._wall_times = _WallTimes()
+        self._apart = _Apart()
         self._depths = 0
         self._zero_depths = 0
 
@@ -46,7 +49,7 @@ class History:
             self._zero_depths += depth == 0
         if self._before is not None:
             yield from self._order(execution, self._before)
-            yield from self._depth(execution)
+            yield from self._depth(execution, span)
             self._wall_times.take(execution, self._before, span)
         self._before = execution
         self._ends.append(execution.started_at + execution.duration_ns)
@@ -55,6 +58,7 @@ class History:
         """What all of them break together: the breach, an example's span, and how often."""
         if self._depths >= _DEPTHS_MIN and not self._zero_depths:
             yield Breach(rules.DEPTH_NEVER_ZERO, "", f"never 0 in {self._depths} executions"), "", 1
+        yield from self._apart.at_the_end()
         yield from self._wall_times.at_the_end()
 
     def _order(self, execution: GraphExecution, before: GraphExecution) -> Iterator[Breach]:
@@ -65,15 +69,40 @@ class History:
         if free_ns > _IDLE_NS and not execution.graph_after_idle:
             yield Breach(rules.IDLE_UNMARKED, "", f"submitted {free_ns / 1e9:.1f} s after all before it had completed")
 
-    def _depth(self, execution: GraphExecution) -> Iterator[Breach]:
+    def _depth(self, execution: GraphExecution, span: str) -> Iterator[Breach]:
         depth = execution.graph_queue_depth
         if depth is None:
             return
         ahead_ns = max(self._ends) - execution.started_at
+        self._apart.take(depth, ahead_ns, span)
         if depth and ahead_ns < -_SLACK_NS:
             yield Breach(rules.DEPTH_NOT_RETURNING, "", f"depth {depth}, all completed {-ahead_ns / 1e6:.1f} ms before")
         elif not depth and ahead_ns > _SLACK_NS:
             yield Breach(rules.DEPTH_TOO_LOW, "", f"depth 0, one before completes {ahead_ns / 1e6:.1f} ms later")
+
+
+class _Apart:
+    """Depths of executions that were submitted soon after all before them had completed.
+
+    A completion may be counted a little later than it is observed: one alone tells nothing. A depth that is never 0
+    while no two spans overlap is wrong.
+    """
+
+    def __init__(self) -> None:
+        self._apart = self._others = 0
+        self._example: tuple[Breach, str] | None = None
+
+    def take(self, depth: int, ahead_ns: int, span: str) -> None:
+        if not depth or ahead_ns > 0:
+            self._others += 1
+        elif ahead_ns >= -_SLACK_NS:
+            self._apart += 1
+            value = f"depth {depth}, all completed {-ahead_ns / 1e6:.3f} ms before"
+            self._example = self._example or (Breach(rules.DEPTH_NOT_RETURNING, "", value), span)
+
+    def at_the_end(self) -> Iterator[tuple[Breach, str, int]]:
+        if self._example is not None and self._apart >= _APART_MIN and not self._others:
+            yield *self._example, self._apart
 
 
 class _WallTimes:

@@ -8,6 +8,7 @@ from collector.conformance import rules
 from collector.conformance.findings import Breach, Findings
 from collector.conformance.history import History
 from collector.conformance.in_order import InOrder, Submission
+from collector.conformance.tokens import Tokens
 from collector.conformance.units import Units
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.span import GraphSpan
@@ -37,6 +38,7 @@ class _Instance(NamedTuple):
     in_order: InOrder
     history: History
     units: Units
+    tokens: Tokens
 
 
 class Instances:
@@ -62,6 +64,7 @@ class Instances:
         instance = self._instance(instance_id)
         if submission.execution is not None:
             instance.units.take(submission.execution, submission.span)
+            instance.tokens.take(submission.execution, submission.span)
             self._check_cell(instance_id, submission.execution, submission.span)
         if instance.in_order.repeats(submission.sequence):
             breach = Breach(rules.SEQUENCE_REPEATED, "", f"{submission.sequence} was there before")
@@ -99,7 +102,7 @@ class Instances:
     def _instance(self, instance_id: str) -> _Instance:
         if instance_id not in self._instances:
             self.seen += 1
-            self._instances[instance_id] = _Instance(InOrder(), History(), Units())
+            self._instances[instance_id] = _Instance(InOrder(), History(), Units(), Tokens())
             if len(self._instances) > self.INSTANCES_MAX:
                 self._let_go()
         self._instances.move_to_end(instance_id)
@@ -124,4 +127,5 @@ class Instances:
 
 def _told_at_the_end(instance: _Instance) -> Iterator[tuple[Breach, str, int]]:
     yield from instance.units.breaches()
+    yield from instance.tokens.breaches()
     yield from instance.history.at_the_end()

@@ -35,6 +35,7 @@ def breaches_of_execution(execution: GraphExecution, received_ns: int, *, live: 
     """
     yield from _clocks(execution)
     yield from _calendar(execution, received_ns, live=live)
+    yield from _tokens(execution)
     yield from _scheduler(execution)
     yield from _candidates(execution)
     yield from _labels(execution)
@@ -73,10 +74,23 @@ def _unit_of_instant(started: int, received_ns: int) -> str:
     return ""
 
 
+def _tokens(execution: GraphExecution) -> Iterator[Breach]:
+    name, kind, drafted = execution.graph_name, execution.graph_kind, execution.batch_tokens_drafted
+    accepted, budget = execution.batch_tokens_accepted, execution.batch_verification_budget
+    if drafted is None:
+        return
+    if accepted is not None and accepted > drafted:
+        yield Breach(rules.TOKENS_ACCEPTED, name, f"{accepted} of {drafted}")
+    if kind is GraphKind.PLAIN_DECODE and drafted:
+        yield Breach(rules.KIND_DRAFTED, name, f"{drafted} draft tokens verified")
+    # A mixed batch has lanes that verify nothing.
+    own = execution.batch_lanes or 0 if kind is GraphKind.SPECULATIVE else 0
+    if budget is not None and drafted and drafted + own > budget:
+        value = f"{drafted} draft tokens" + (f" and {own} lanes' own" if own else "")
+        yield Breach(rules.BUDGET_EXCEEDED, name, f"{value}, of {budget} positions at most")
+
+
 def _scheduler(execution: GraphExecution) -> Iterator[Breach]:
-    accepted, drafted = execution.batch_tokens_accepted, execution.batch_tokens_drafted
-    if accepted is not None and drafted is not None and accepted > drafted:
-        yield Breach(rules.TOKENS_ACCEPTED, execution.graph_name, f"{accepted} of {drafted}")
     estimate = execution.scheduler_estimate_ns
     if estimate is None:
         if execution.graph_kind in _DECODING and execution.graph_purpose is Purpose.ORDINARY:

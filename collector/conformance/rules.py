@@ -175,6 +175,18 @@ TOKENS_ACCEPTED: Final = _error(
     "No more draft tokens are accepted than were verified.",
     "count drafts and acceptances of the same execution, over the same lanes",
 )
+KIND_DRAFTED: Final = _error(
+    "kind-drafted",
+    _SPAN,
+    "An execution of kind plain_decode verifies no draft tokens.",
+    "send graph.kind speculative where the graph verifies drafts: shares of plain decode are told from it",
+)
+BUDGET_EXCEEDED: Final = _error(
+    "budget-exceeded",
+    _SPAN,
+    "No more positions are verified than batch.verification_budget.",
+    "count the budget over all lanes, each lane's own token included, and only drafts that were verified",
+)
 ESTIMATE_MISSING: Final = _warning(
     "estimate-missing",
     _SPAN,
@@ -237,6 +249,12 @@ UNIT: Final = _error(
     _EXECUTION,
     "Times are in nanoseconds.",
     "multiply by the factor that the unit wants: _ns means integer nanoseconds",
+)
+TOKENS_EMITTED: Final = _error(
+    "tokens-emitted",
+    _SPAN,
+    "Accepted draft tokens are given out, save those of requests that ended.",
+    "count all tokens given out over all lanes, each lane's own and the accepted drafts: tokens/s are told from it",
 )
 SPAN_ID_REPEATED: Final = _error(
     "span-id-repeated",

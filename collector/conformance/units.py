@@ -2,7 +2,8 @@
 
 A span's start and end are nanoseconds by OTLP. A GPU or wall time a thousand times below its
 span's duration, execution after execution, is one in microseconds; an estimate so far from the
-measured wall time likewise.
+measured wall time likewise. A device start is held against what of the span is not GPU time, in which it lies:
+the completion may be observed late, so that only what still fits there a thousandfold is told.
 """
 
 from collections import Counter
@@ -19,8 +20,12 @@ _EXECUTIONS_MIN: Final = 8
 """Fewer do not tell a unit from one long wait."""
 _STEPS: Final = 20
 """Steps of a decade that ratios are counted by: 12 % each."""
-_UNITS: Final = (("s", 8.5), ("ms", 5.5), ("µs", 2.5))
-"""By how many decades a time must be too small, at the median, to be told as one of this unit."""
+_UNITS: Final = (("s", 9.0), ("ms", 6.0), ("µs", 3.0))
+"""How many decades of nanoseconds a unit is."""
+_RESEMBLES: Final = 0.5
+"""By how many decades a time may be nearer to its reference, at the median, and still be told as one of a unit."""
+_LIES_WITHIN: Final = 1 / _STEPS
+"""The same of a time that is part of its reference: for the steps only."""
 
 
 class _Compared(NamedTuple):
@@ -30,13 +35,15 @@ class _Compared(NamedTuple):
     time_ns: int | None
     beside: str
     reference_ns: int
+    slack_decades: float = _RESEMBLES
 
 
 class _Ratios:
     """How a time of one graph compares with its reference: a histogram of decades."""
 
-    def __init__(self, example: Example) -> None:
+    def __init__(self, example: Example, slack_decades: float) -> None:
         self._counts: Counter[int] = Counter()
+        self._slack_decades = slack_decades
         self.example = example
 
     def add(self, ratio: float) -> None:
@@ -47,7 +54,13 @@ class _Ratios:
         return self._counts.total()
 
     @property
-    def median_decades(self) -> float:
+    def unit(self) -> str | None:
+        """The unit that the time is in, if it is another one than it says."""
+        reached = self._median_decades + self._slack_decades
+        return next((unit for unit, decades in _UNITS if reached >= decades), None)
+
+    @property
+    def _median_decades(self) -> float:
         passed = 0
         for step in sorted(self._counts):
             passed += self._counts[step]
@@ -67,14 +80,14 @@ class Units:
     def take(self, execution: GraphExecution, span: str) -> None:
         """Compare the times of one execution; `span` is how to find it again."""
         for compared in _compared(execution):
-            if not compared.time_ns or compared.reference_ns <= 0:
+            if not compared.time_ns or compared.time_ns < 0 or compared.reference_ns <= 0:
                 continue
             key = (compared.attribute, execution.graph_name)
             if key not in self._ratios:
                 if len(self._ratios) >= self.GRAPHS_MAX:
                     continue
                 value = f"{compared.time_ns} beside {compared.beside} of {compared.reference_ns} ns"
-                self._ratios[key] = _Ratios(Example(span, value))
+                self._ratios[key] = _Ratios(Example(span, value), compared.slack_decades)
             self._ratios[key].add(compared.reference_ns / compared.time_ns)
 
     def breaches(self) -> Iterator[tuple[Breach, str, int]]:
@@ -82,9 +95,8 @@ class Units:
         for (attribute, _), ratios in self._ratios.items():
             if ratios.count < _EXECUTIONS_MIN:
                 continue
-            unit = next((unit for unit, decades in _UNITS if ratios.median_decades >= decades), None)
-            if unit is not None:
-                value = f"{ratios.example.value}: looks like {unit}"
+            if ratios.unit is not None:
+                value = f"{ratios.example.value}: looks like {ratios.unit}"
                 yield Breach(rules.UNIT, attribute, value), ratios.example.span, ratios.count
 
 
@@ -95,6 +107,13 @@ def _compared(execution: GraphExecution) -> tuple[_Compared, ...]:
     return (
         _Compared(names.GRAPH_GPU_TIME_NS, execution.graph_gpu_time_ns, "a span", duration),
         _Compared(names.GRAPH_WALL_TIME_NS, wall, "a span", duration),
+        _Compared(
+            names.GRAPH_GPU_START_OFFSET_NS,
+            execution.graph_gpu_start_offset_ns,
+            "a span less its GPU time",
+            duration - execution.graph_gpu_time_ns,
+            _LIES_WITHIN,
+        ),
         _Compared(names.SCHEDULER_ESTIMATE_NS, execution.scheduler_estimate_ns, "a measured time", measured),
         _Compared(
             names.SCHEDULER_CANDIDATE_ESTIMATES_NS,

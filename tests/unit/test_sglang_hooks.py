@@ -54,7 +54,8 @@ def test_speculative_steps_count_as_sglang_does() -> None:
     processor = scheduler.batch_result_processor
     assert sum(record.batch_tokens_accepted or 0 for record in engine.records) == processor.correct_drafts
     drafted = sum(record.batch_tokens_drafted or 0 for record in engine.records)
-    assert drafted == processor.verified_rows * (fakes.DRAFTS - 1)
+    # 4 lanes a step draft 12 tokens; the planner lets 9 of them be verified.
+    assert drafted == processor.verified_rows // 4 * 9 < processor.verified_rows * (fakes.DRAFTS - 1)
     emitted = sum(record.batch_tokens_emitted or 0 for record in engine.records)
     assert emitted == processor.correct_drafts + processor.verified_rows
     assert {record.graph_name for record in engine.records} == {"TARGET_VERIFY-4"}

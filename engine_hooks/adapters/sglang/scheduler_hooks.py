@@ -109,6 +109,8 @@ class SchedulerHooks:
         drafted, accepted = drafted_and_accepted(seen.result, lanes)
         if drafted and step.budget is None:
             step.budget = seen.result.speculative_num_draft_tokens * lanes
+        elif step.budget is not None:  # SGLang's metrics count every draft; verified were no more than the budget.
+            drafted = min(drafted, max(step.budget - lanes, 0))
         emitted = max(tokens_out(seen.batch) - seen.tokens_out, 0)
         self.run.steps.finish(step, Tokens(drafted, accepted, emitted), self._clock_ns())
 
