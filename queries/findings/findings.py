@@ -33,7 +33,8 @@ class Kind(StrEnum):
     GRAPH_REGRESSION = "graph_regression"
     """One graph's GPU time rose against its own history while the others' did not."""
     CLOCK_DRIFT = "clock_drift"
-    """All graphs' GPU times moved together: clocks, heat, a power limit."""
+    """All graphs' GPU times moved together: clocks, heat, a power limit. Of times by the host's clock: whatever ran
+    beside them, too."""
     FEEDBACK_BOUND = "feedback_bound"
     """Most rounds need completion feedback, so that the device idles for the handoff. As it must be."""
     IDLE = "idle"
@@ -76,6 +77,11 @@ class Evidence:
 
 
 SEQUENCES_MAX: Final = 32
+
+
+def tokens_short(emitted: int, share: float) -> float:
+    """Tokens that a cell would have emitted besides those it did, had it not lost that share of its throughput."""
+    return emitted * share / max(1 - share, 0.01)
 
 
 @dataclass(frozen=True)
@@ -215,6 +221,8 @@ class SpeedChange(Finding):
     graphs: tuple[str, ...]
     ratio: float
     """GPU time after over before."""
+    timed_by_host: bool = False
+    """The times were taken by the host's clock, so that they tell nothing of the GPU's."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +254,7 @@ class BeingInPlain:
 
     verdict: Verdict
     plain_fraction: float
-    """Share of ordinary decoding wall time spent in plain decode."""
+    """Share of ordinary decoding wall time spent in plain decode, as `plain_fraction` in docs/metrics.md."""
     stuck: bool
     """That share is above 0.3 although there is a speculative graph. No fault by itself."""
     truly_best_fraction: float | None

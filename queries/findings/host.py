@@ -15,7 +15,7 @@ import numpy as np
 from queries.findings.costs import Costs
 from queries.findings.decisions import Decisions
 from queries.findings.evidence import Witness
-from queries.findings.findings import HostLate, Kind
+from queries.findings.findings import HostLate, Kind, tokens_short
 from queries.findings.timeline import Bools, Ints, Timeline
 
 STUMBLE_MIN_NS: Final = 5_000_000
@@ -176,7 +176,7 @@ def _finding(kind: Kind, timeline: Timeline, costs: Costs, rows: Ints, *, says: 
         until_ns=int(timeline.observed[rows].max()),
         fraction=min(share, 1.0),
         loss_percent=100 * min(share, 1.0),
-        tokens_lost=emitted * share / max(1 - share, 0.01),
+        tokens_lost=tokens_short(emitted, min(share, 1.0)),
         confidence=0.97,
         evidence=(
             witness.that(

@@ -22,9 +22,9 @@ MOSTLY: Final = 0.5
 def being_in_plain(timeline: Timeline, decisions: Decisions | None, estimates: Estimates | None) -> BeingInPlain:
     """The verdict on a cell's plain decode. Where the alternatives were not recorded nothing is called wrong."""
     ordinary = timeline.in_cell & timeline.ordinary & timeline.decoding
-    wall = timeline.gpu + timeline.gap
-    plain_ns = int(wall[ordinary & ~timeline.speculative].sum())
-    decoding_ns = int(wall[ordinary].sum())
+    # The wall time as recorded, as docs/metrics.md has it: `gap` is cut to what the device really idled.
+    plain_ns = int(timeline.wall[ordinary & ~timeline.speculative].sum())
+    decoding_ns = int(timeline.wall[ordinary].sum())
     fraction = plain_ns / decoding_ns if decoding_ns else 0.0
     choice = bool(timeline.speculative.any()) or (decisions is not None and _speculative_candidates(decisions))
     stuck = choice and fraction > STUCK_ABOVE

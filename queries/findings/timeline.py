@@ -44,6 +44,8 @@ class Timeline:
     started: Ints
     observed: Ints
     gpu: Ints
+    wall: Ints
+    """As its sender measured it."""
     gap: Ints
     """Idle time of the device before the execution; 0 where the engine had no work."""
     feedback: Bools
@@ -118,6 +120,7 @@ def timeline_of(record: CellRecord) -> Timeline:
         started=started,
         observed=observed,
         gpu=gpu,
+        wall=wall,
         gap=np.where(idle, 0, np.minimum(np.maximum(wall - gpu, 0), _device_idle(executions, sequence, started, gpu))),
         feedback=feedback,
         idle=idle,

@@ -20,11 +20,14 @@ from queries.findings.findings import (
     PlainSpan,
     Poison,
     QueryUse,
+    SpeedChange,
     Verdict,
 )
 from queries.record import CellExecutions
 
 _S_NS: Final = 1_000_000_000
+LOSS_TOLD_PERCENT: Final = 0.05
+"""Smaller losses are not worth a figure."""
 
 WORDS: Final = {
     Kind.ESTIMATE_INFLATION: "an inflated estimate",
@@ -129,11 +132,11 @@ def story_of(recorded: CellExecutions, diagnosis: Diagnosis, noted: Noted = NOTH
 
 
 def headline_of(diagnosis: Diagnosis) -> str:
-    """The cell in one line: what it is, why, and what it cost."""
-    loss = diagnosis.expected_loss_percent
-    cost = f"; {loss:.1f} % of its throughput lost" if loss is not None and loss >= 0.1 else ""
+    """The cell in one line: what it is, why, and what that cause cost, by its own finding."""
+    loss = next((one.loss_percent for one in diagnosis.findings if one.kind == diagnosis.label), 0.0)
+    cost = f"; {loss:.1f} % of its throughput lost" if loss >= LOSS_TOLD_PERCENT else ""
     plain = diagnosis.being_in_plain
-    cause = WORDS[diagnosis.label]
+    cause = cause_of(diagnosis)
     if diagnosis.stuck_by_fault:
         return f"Stuck in plain decode ({percent(plain.plain_fraction)} of its decoding) by an inflated estimate{cost}."
     if plain.stuck and plain.verdict is Verdict.RIGHT:
@@ -144,6 +147,19 @@ def headline_of(diagnosis: Diagnosis) -> str:
     return f"{cause[0].upper()}{cause[1:]}{cost}."
 
 
+def cause_of(diagnosis: Diagnosis) -> str:
+    """The cell's label, for people."""
+    finding = next((one for one in diagnosis.findings if one.kind == diagnosis.label), None)
+    return words_of(finding) if finding else WORDS[diagnosis.label]
+
+
+def words_of(finding: Finding) -> str:
+    """What a finding is about: by the host's clock, nothing can be said of the GPU's."""
+    if isinstance(finding, SpeedChange) and finding.kind is Kind.CLOCK_DRIFT and finding.timed_by_host:
+        return "times by the host's clock moved"
+    return WORDS[finding.kind]
+
+
 def percent(share: float, digits: int = 0) -> str:
     """A share of 1 in %."""
     return f"{100 * share:.{digits}f} %"
@@ -152,7 +168,7 @@ def percent(share: float, digits: int = 0) -> str:
 def _figures(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Figure]:
     plain = diagnosis.being_in_plain
     yield Figure("tokens/s", f"{diagnosis.tokens_emitted / diagnosis.seconds:,.0f}" if diagnosis.seconds else "-")
-    yield Figure("tokens lost", f"{diagnosis.tokens_lost:,.0f}")
+    yield Figure("tokens lost by choices", f"{diagnosis.tokens_lost:,.0f}")
     yield Figure("plain fraction", percent(plain.plain_fraction, 1))
     yield Figure("being in plain", f"{plain.verdict}")
     yield Figure("executions", f"{len(recorded.executions):,}")
@@ -200,9 +216,9 @@ def after_began_ns(mark: Mark, began_ns: int) -> int:
 
 
 def _title(finding: Finding) -> str:
-    words = WORDS[finding.kind]
+    words = words_of(finding)
     parts = [f"{words[0].upper()}{words[1:]}"]
-    if finding.loss_percent >= 0.05:
+    if finding.loss_percent >= LOSS_TOLD_PERCENT:
         parts.append(f"{finding.loss_percent:.1f} % lost ({finding.tokens_lost:,.0f} tokens)")
     parts.append(f"confidence {finding.confidence:.2f}" + (", a lead" if finding.confidence < UNCERTAIN else ""))
     return ": ".join([parts[0], "; ".join(parts[1:])])

@@ -12,7 +12,7 @@ from rich.text import Text
 from queries.findings.findings import Kind, QueryUse
 from queries.postmortem.markdown import moment, queries_of, references
 from queries.postmortem.sql_behind import sql_behind
-from queries.postmortem.story import WORDS, Chapter, Second, Story
+from queries.postmortem.story import Chapter, Second, Story, cause_of
 from queries.postmortem.told import ToldRange
 
 _HARMLESS = frozenset(
@@ -39,7 +39,7 @@ def table_of(among: ToldRange) -> RenderableType:
     if not among.flagged:
         return Text(f"None of {among.cells:,} cells is flagged; this is the newest.", style="green")
     table = Table(title=f"{among.flagged:,} of {among.cells:,} cells are flagged", title_justify="left", box=None)
-    for name in ("host", "cell", "began", "what it is", "tokens lost", "lost"):
+    for name in ("host", "cell", "began", "what it is", "tokens lost by choices", "lost by choices"):
         table.add_column(name, justify="right" if "lost" in name else "left", header_style="dim", overflow="fold")
     for one in among.told:
         story = one.story
@@ -48,7 +48,7 @@ def table_of(among: ToldRange) -> RenderableType:
             story.engine.host_name or story.engine.service_instance_id,
             story.cell,
             moment(story.began_ns),
-            WORDS[story.diagnosis.label],
+            cause_of(story.diagnosis),
             f"{story.diagnosis.tokens_lost:,.0f}",
             "" if loss is None else f"{loss:.1f} %",
         )
