@@ -59,7 +59,7 @@ screenshots: install-dev browser ## every page, light and dark, desk and telepho
 
 # Debian's Chromium. Anywhere else its tests are skipped, and say so.
 .PHONY: browser
-browser:
+browser: ## fetch Chromium for the tests of the pages (Debian, as root); `make test` does it
 	@if [ ! -x /usr/bin/chromium ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "Installing Chromium for the browser tests"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
@@ -67,7 +67,7 @@ browser:
 
 # axe-core, which finds what keeps people out of a page. Without npm its test is skipped, and says so.
 .PHONY: axe
-axe: $(VENV)/bin/python
+axe: $(VENV)/bin/python ## fetch axe-core for the tests of the pages; `make test` does it
 	@if [ ! -f $(VENV)/share/axe-core/axe.min.js ] && command -v npm >/dev/null; then \
 		echo "Fetching axe-core for the tests of the pages"; \
 		mkdir -p $(VENV)/share/axe-core && cd $(VENV)/share/axe-core \
@@ -79,7 +79,7 @@ axe: $(VENV)/bin/python
 # promtool alone, out of Debian's package of Prometheus: nothing is installed, no server runs. Elsewhere its test is
 # skipped, and says so.
 .PHONY: promtool
-promtool: $(VENV)/bin/python
+promtool: $(VENV)/bin/python ## fetch promtool for the test of /metrics; `make test` does it
 	@if [ ! -x $(BIN)/promtool ] && ! command -v promtool >/dev/null && command -v apt-get >/dev/null; then \
 		echo "Fetching promtool for the test of /metrics"; \
 		cd $(BIN) && { apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus; }; } >/dev/null 2>&1 \
@@ -89,7 +89,7 @@ promtool: $(VENV)/bin/python
 
 # Alertmanager and amtool, likewise, with the templates that Debian's Alertmanager reads; the tests start it themselves.
 .PHONY: alertmanager
-alertmanager: $(VENV)/bin/python
+alertmanager: $(VENV)/bin/python ## fetch Alertmanager for the tests of alerts; `make test` does it
 	@if [ ! -x $(BIN)/prometheus-alertmanager ] && ! command -v prometheus-alertmanager >/dev/null && command -v apt-get >/dev/null; then \
 		echo "Fetching Alertmanager for the tests of alerts"; \
 		mkdir -p $(VENV)/share/alertmanager && cd $(VENV)/share/alertmanager \
@@ -102,7 +102,7 @@ alertmanager: $(VENV)/bin/python
 # SGLang's wheel, to be read as text: nothing of it is installed. Elsewhere its tests are skipped, and say so.
 SGLANG := 0.5.23
 .PHONY: sglang-source
-sglang-source: $(VENV)/bin/python
+sglang-source: $(VENV)/bin/python ## fetch SGLang's wheel (39 MB) for the test of its plugin's names; `make test` does it
 	@if ! ls build/sglang/sglang-$(SGLANG)-*.whl >/dev/null 2>&1; then \
 		echo "Fetching SGLang $(SGLANG)'s wheel (39 MB) for the test of the names that its plugin leans on"; \
 		$(BIN)/pip download --disable-pip-version-check --quiet --no-deps --only-binary=:all: --python-version 3.11 \
@@ -126,7 +126,7 @@ $(VLLM_VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 .PHONY: vllm-source
-vllm-source: $(VENV)/bin/python
+vllm-source: $(VENV)/bin/python ## fetch vLLM's wheel (337 MB) for the test of its plugin's names; `make test-vllm` does it
 	@if ! ls build/vllm/vllm-$(VLLM_READ)-*.whl >/dev/null 2>&1; then \
 		echo "Fetching vLLM $(VLLM_READ)'s wheel (337 MB) for the test of the names that its plugin leans on"; \
 		$(BIN)/pip download --disable-pip-version-check --quiet --no-deps --only-binary=:all: --python-version 3.11 \

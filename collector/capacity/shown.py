@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Final
 
 from collector.capacity.figures import figures, measured_on
-from collector.capacity.plan import Fleet, Plan, plan_of
+from collector.capacity.plan import HEADROOM, Fleet, Plan, plan_of
 
 SIZES: Final = (
     ("10 GPUs", Fleet(10)),
@@ -39,7 +39,8 @@ def told(plan: Plan) -> list[tuple[str, str]]:
         ("cores", f"{plan.cores:,}{' a replica' if plan.replicas > 1 else ''}"),
         (
             "of them",
-            f"ingest {plan.ingest_cores:,.1f}, judging {plan.judging_cores:,.1f}, questions {plan.asking_cores:,.1f}; twice, for bursts",
+            f"{HEADROOM:g} x (ingest {_cores(plan.ingest_cores)} + judging {_cores(plan.judging_cores)}), for bursts, "
+            f"+ questions {_cores(plan.asking_cores)}, rounded up",
         ),
         ("disk", f"{size(plan.disk_bytes)}{' a replica' if plan.replicas > 1 else ''}"),
         ("a day", f"{size(plan.raw_bytes_per_day)} of executions"),
@@ -47,6 +48,10 @@ def told(plan: Plan) -> list[tuple[str, str]]:
         ("memory", f"{size(plan.memory_bytes)}{' a replica' if plan.replicas > 1 else ''}"),
         ("breaks first", plan.breaks_first),
     ]
+
+
+def _cores(count: float) -> str:
+    return f"{count:,.1f}" if count >= 10 else f"{count:.2f}"
 
 
 def size(count: float) -> str:

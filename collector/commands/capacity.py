@@ -1,24 +1,44 @@
 """`tachograph capacity`: what a fleet of a given size wants."""
 
 import json
+from math import isfinite
 from typing import Annotated
 
 import typer
 
 
+def _number(given: float) -> float:
+    """What a range lets through although it is no number: nan."""
+    if not isfinite(given):
+        raise typer.BadParameter(f"{given} is no number")
+    return given
+
+
 def capacity(
     *,
-    engines: Annotated[int, typer.Option("--engines", min=1, help="Engine instances.")],
-    gpus: Annotated[int, typer.Option("--gpus-per-engine", min=1, help="GPUs of each.")] = 1,
-    rate: Annotated[float, typer.Option("--rounds", min=0, help="Executions a second of each; 0: as measured.")] = 0,
+    engines: Annotated[int, typer.Option("--engines", min=1, max=1_000_000, help="Engine instances.")],
+    gpus: Annotated[int, typer.Option("--gpus-per-engine", min=1, max=10_000, help="GPUs of each.")] = 1,
+    rate: Annotated[
+        float,
+        typer.Option(
+            "--rounds", min=0, max=100_000, callback=_number, help="Executions a second of each; 0: as measured."
+        ),
+    ] = 0,
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days that executions are kept.")] = 30,
     kept: Annotated[
-        float, typer.Option("--sampling-kept", min=0, max=1, help="Share of cells that sampling keeps whole; 1: none.")
+        float,
+        typer.Option(
+            "--sampling-kept",
+            min=0,
+            max=1,
+            callback=_number,
+            help="Share of cells that sampling keeps whole; 1: no sampling.",
+        ),
     ] = 1,
     exporter: Annotated[
         bool, typer.Option("--exporter", help="Through the OpenTelemetry Collector's exporter.")
     ] = False,
-    viewers: Annotated[int, typer.Option("--viewers", min=0, help="Live pages that are open.")] = 10,
+    viewers: Annotated[int, typer.Option("--viewers", min=0, max=100_000, help="Live pages that are open.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """Say what a fleet of so many engines wants: what runs where, cores, disk, network, and what gives way first.

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from tests.benchmarks.report import BENCH_JSON, comparison, measured, merge, read, show, table_of
+from tests.benchmarks.report import BENCH_JSON, Result, comparison, measured, merge, read, show, table_of
 
 _FOLDER: Final = Path(__file__).parent
 
@@ -70,7 +70,16 @@ def _bench_one(topic: str, quick: bool, file: Path) -> bool:
 @app.command()
 def compare(before: Path, after: Path) -> None:
     """Show two files of rows side by side."""
-    show(comparison(read(before), read(after), (before.name, after.name)))
+    show(comparison(_rows(before), _rows(after), (before.name, after.name)))
+
+
+def _rows(file: Path) -> list[Result]:
+    try:
+        return read(file)
+    except OSError as error:
+        raise SystemExit(f"{file}: {error.strerror}") from error
+    except (TypeError, ValueError) as error:
+        raise SystemExit(f"{file} holds no rows of a benchmark: `make bench` writes them") from error
 
 
 if __name__ == "__main__":

@@ -54,5 +54,14 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = CliRunner().invoke(command.app, ["compare", *files])
     assert compared.exit_code == 0
     assert "b.json against a.json" in compared.output
+    rows = files[0]
+    for name, content in (("text", "no JSON"), ("bytes", "\udcff"), ("number", "7"), ("other", '[{"name": "x"}]')):
+        other = tmp_path / name
+        other.write_bytes(content.encode("utf-8", "surrogateescape"))
+        refused = CliRunner().invoke(command.app, ["compare", rows, str(other)])
+        assert refused.exit_code == 1
+        assert refused.output.strip() == f"{other} holds no rows of a benchmark: `make bench` writes them"
+    missing = CliRunner().invoke(command.app, ["compare", str(tmp_path / "none.json"), rows])
+    assert missing.output.strip() == f"{tmp_path / 'none.json'}: No such file or directory"
     unknown = CliRunner().invoke(command.app, ["--only", "nothing"])
     assert unknown.exit_code == 2

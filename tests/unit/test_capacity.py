@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from collector.capacity.figures import figures
 from collector.capacity.plan import EMBEDDED_CORES_MAX, EMBEDDED_DISK_MAX, JUDGING_CORES_MAX, Fleet, Plan, plan_of
-from collector.capacity.shown import page, size
+from collector.capacity.shown import page, size, told
 from collector.judging import SHARE_MAX
 from tachograph import application
 from tests.conftest import ROOT
@@ -80,6 +80,42 @@ def test_sampling_takes_off_disk_and_nothing_else() -> None:
 def test_it_knows_what_judging_is_bounded_by() -> None:
     assert JUDGING_CORES_MAX == SHARE_MAX
     assert plan(100_000).breaks_first.startswith("judging")
+
+
+def test_cores_are_the_sum_that_is_shown() -> None:
+    for engines in (1, 10, 300, 1000, 100_000):
+        one = plan(engines)
+        words = dict(told(one))
+        double, *parts = (float(part.replace(",", "")) for part in re.findall(r"\d[\d,.]*\d|\d", words["of them"]))
+        ingest, judging, questions = parts
+        assert double * (ingest + judging) + questions == pytest.approx(one.cores, abs=1.2)
+        assert "x (ingest" in words["of them"]
+    assert dict(told(plan(1000)))["of them"] == (
+        "2 x (ingest 1.33 + judging 0.04), for bursts, + questions 1.00, rounded up"
+    )
+    assert plan(1000).cores == 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--rounds", "inf"),
+        ("--rounds", "nan"),
+        ("--rounds", "-1"),
+        ("--rounds", "1e300"),
+        ("--sampling-kept", "nan"),
+        ("--sampling-kept", "1.5"),
+        ("--engines", "1000000000000"),
+        ("--gpus-per-engine", "1000000000000"),
+        ("--viewers", "1000000000000"),
+    ],
+    ids="=".join,
+)
+def test_impossible_fleets_are_refused(options: tuple[str, str]) -> None:
+    refused = CliRunner().invoke(application(), ["capacity", "--engines", "10", *options])
+    assert refused.exit_code == 2
+    assert options[0] in refused.stderr
+    assert not refused.stdout
 
 
 def test_the_command_says_the_same_in_words_and_as_json() -> None:
