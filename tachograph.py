@@ -40,7 +40,7 @@ try:
     from collector.log_format import LogFormat
     from collector.ports import bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
-    from collector.store_settings import StoreSettings
+    from collector.store_settings import StoreSettings, shown_default
     from collector.supervision import Part, PartFailedError, Supervisor, alone_in
     from dashboards.access import check_access
     from dashboards.commands import dashboard
@@ -242,13 +242,6 @@ def settings_options() -> list[inspect.Parameter]:
     ]
 
 
-def shown_default(value: Any) -> str:
-    """A setting's default as the help shows it, and as it may be written."""
-    if value is None or value == "":
-        return "none"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def takes_settings(command: Callable[..., Any], *, reads: bool = True) -> Callable[..., Any]:
     """A typer command from a room's function: its `settings` parameter becomes one flag for each setting.
 
@@ -408,15 +401,8 @@ def application() -> typer.Typer:
         app.command()(takes_settings(command, reads=False))
     app.command()(conformance)
     app.command()(capacity)
-    app.command()(takes_settings(dashboard))
-    app.command()(takes_settings(query))
-    app.command()(takes_settings(replay))
-    app.command()(takes_settings(postmortem))
-    app.command()(takes_settings(compare))
-    app.command()(takes_settings(mcp))
-    app.command()(takes_settings(changes))
-    app.command()(takes_settings(annotate))
-    app.command()(takes_settings(top))
+    for reading in (dashboard, query, replay, postmortem, compare, mcp, changes, annotate, top):
+        app.command()(takes_settings(reading))
     app.command("import")(takes_settings(import_traces))
     app.command()(estimate)
     app.add_typer(spools())
@@ -464,7 +450,7 @@ def retention() -> typer.Typer:
     """`tachograph retention`: how long each table keeps its rows."""
     kept = typer.Typer(name="retention", invoke_without_command=True)
     kept.callback()(takes_settings(show_retention, reads=False))
-    # A number below 0 reaches the check of days, instead of being an option that nobody knows.
+    # So -1 reaches the check of days, instead of being an option that nobody knows.
     kept.command("set", context_settings={"ignore_unknown_options": True})(
         takes_settings(change_retention, reads=False)
     )

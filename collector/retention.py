@@ -87,6 +87,8 @@ def parsed_retention(text: str, files: list[SchemaFile] | None = None) -> dict[s
         matched = _PAIR.fullmatch(pair)
         if not matched:
             raise RetentionError(f"TACHOGRAPH_RETENTION has {pair!r}: write TABLE=DAYS, separated by commas")
+        if matched[1] in found:
+            raise RetentionError(f"TACHOGRAPH_RETENTION names {matched[1]} twice: write each table once")
         found[matched[1]] = int(matched[2])
         check(matched[1], found[matched[1]], files)
     return found

@@ -1,11 +1,12 @@
 """The whole collector in one process: store, writer, and every door."""
 
 import socket
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import structlog
@@ -260,8 +261,11 @@ class Collector:
         return [
             *RowsReceiver(DerivedRows(rows), self.metrics).routes,
             *ControlReceiver(self._orders(rows, writer), make_key(self.settings.data_dir)).routes,
-            *HealthReceiver(self.health, self.metrics, lambda: state_of(spool, self._bound, self._sampled())).routes,
+            *HealthReceiver(self.health, self.metrics, self._state_of(spool)).routes,
         ]
+
+    def _state_of(self, spool: Spool) -> Callable[[], Mapping[str, Any]]:
+        return lambda: state_of(spool, self._bound, self._sampled(), self._pinned)
 
     def _orders(self, store: StoreClient, writer: Writer) -> Orders:
         """By the client that stores computed rows: none are stored while an order is carried out."""

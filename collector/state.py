@@ -11,8 +11,13 @@ from collector.spool.spool import Spool
 from collector.store_bound import StoreBound
 
 
-def state_of(spool: Spool, bound: StoreBound | None = None, sampled: Sampled | None = None) -> Mapping[str, Any]:
-    """The ledger, what waits, the store's size, what sampling dropped, the disk and the clock, as JSON has it. All of it is of one spool, since it was made."""
+def state_of(
+    spool: Spool,
+    bound: StoreBound | None = None,
+    sampled: Sampled | None = None,
+    pinned: Mapping[str, int] | None = None,
+) -> Mapping[str, Any]:
+    """The ledger, what waits, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, the disk and the clock, as JSON has it. All of it is of one spool, since it was made."""
     disk = shutil.disk_usage(spool.file.parent)
     return {
         "version": version("tachograph"),
@@ -21,6 +26,7 @@ def state_of(spool: Spool, bound: StoreBound | None = None, sampled: Sampled | N
         "stored_by_day": {day.isoformat(): stored for day, stored in spool.stored_by_day().items()},
         "spool": {**spool.state()._asdict(), "bytes_max": spool.limits.bytes_max},
         "store": bound.state._asdict() if bound else None,
+        "retention_pinned": dict(pinned or {}),
         "sampling": sampled._asdict() if sampled else None,
         "disk": {"free_bytes": disk.free, "total_bytes": disk.total, "free_bytes_min": spool.limits.free_bytes_min},
     }

@@ -1,9 +1,10 @@
 """The command line's settings of where and how executions are kept, as flags, `TACHOGRAPH_*` and `.env` have them."""
 
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_data_path
-from pydantic import Field
+from pydantic import ByteSize, Field
 from pydantic_settings import BaseSettings
 
 from collector.sampling.rules import CONTEXT_S_MIN, SETTLED_S_MIN
@@ -21,18 +22,18 @@ class StoreSettings(BaseSettings):
     clickhouse_cluster: str = Field(
         "", description="The server's cluster that holds the schema, as its remote_servers names it; empty is one host."
     )
-    spool_bytes_max: int = Field(
-        10 * 1024**3,
+    spool_bytes_max: ByteSize = Field(
+        ByteSize(10 * 1024**3),
         ge=0,
         description="Bytes of requests that may wait for ClickHouse; beyond, senders are told to come back. 0: no bound.",
     )
-    disk_free_bytes_min: int = Field(
-        1024**3,
+    disk_free_bytes_min: ByteSize = Field(
+        ByteSize(1024**3),
         ge=0,
         description="Bytes of the data directory's disk that accepted requests leave free. 0: none.",
     )
-    store_bytes_max: int = Field(
-        0,
+    store_bytes_max: ByteSize = Field(
+        ByteSize(0),
         ge=0,
         description="Bytes of the embedded store beyond which its oldest days of executions are dropped. 0: no bound.",
     )
@@ -50,3 +51,10 @@ class StoreSettings(BaseSettings):
         600, ge=CONTEXT_S_MIN, description="So much before and after a cell that is not healthy is kept whole, in s."
     )
     sampling_keeps_marked: bool = Field(True, description="Cells that a benchmark marked are kept whole.")
+
+
+def shown_default(value: Any) -> str:
+    """A setting's default as the help shows it, and as it may be written."""
+    if value is None or value == "":
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -11,10 +11,12 @@ from typing import Final, NamedTuple
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.backup.manifest import SPOOL, STORE, BackupError, Manifest
+from collector.backup.manifest import SPOOL, STORE, BackupError, Manifest, sha256_of
 from collector.clickhouse import BACKUP_DISK, backup_links, first_line
 
 _UNFINISHED: Final = ".unfinished"
+_MARKER: Final = "tachograph-backup.unfinished"
+"""A file by which an unfinished backup is told from what somebody else put there."""
 
 
 class Source(NamedTuple):
@@ -41,7 +43,8 @@ class Made(NamedTuple):
 def make_backup(client: Client, source: Source, to: Path) -> Made:
     """Back up the client's database and the spool. What comes in meanwhile waits in the spool, and is not part of it.
 
-    Until it is complete it is called `….unfinished`; a later one takes the place of such a remainder.
+    Until it is complete it is called `….unfinished`; a later one takes the place of such a remainder of a kill. Nothing
+    is left of a backup that fails.
 
     Raises:
         BackupError: the directory is there already, cannot be written, or the engine refuses.
@@ -50,26 +53,59 @@ def make_backup(client: Client, source: Source, to: Path) -> Made:
         raise BackupError(f"{to} is no absolute path")
     if to.exists():
         raise BackupError(f"{to} is there already: name a directory that is not")
-    unfinished = to.with_name(to.name + _UNFINISHED)
+    if not to.parent.is_dir():
+        raise BackupError(f"{to} cannot be written: {to.parent} is no directory that is there; make it first")
     try:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True, mode=0o700)
-        with source.resting(), _merges_resting(client):
-            manifest = _copy(client, source, unfinished)
-        manifest.write(unfinished)
-        _sync(unfinished)
-        unfinished.rename(to)
+        with _unfinished(to) as unfinished:
+            with source.resting(), _merges_resting(client):
+                manifest = _copy(client, source, unfinished)
+            manifest.write(unfinished)
+            _sync(unfinished)
+            unfinished.rename(to)
+            (to / _MARKER).unlink()
     except OSError as error:
-        raise BackupError(f"{unfinished} cannot be written ({error.strerror or error})") from error
+        raise BackupError(f"{to} cannot be written ({error.strerror or error}){_left_of(to)}") from error
     except (ClickHouseError, sqlite3.Error) as error:
-        raise BackupError(f"no backup was made: {first_line(error)}") from error
+        raise BackupError(f"{to} cannot be written ({first_line(error)}){_left_of(to)}") from error
     size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file())
     return Made(str(to), size, {name: table.rows for name, table in manifest.tables.items()}, manifest.waiting_requests)
 
 
+@contextmanager
+def _unfinished(to: Path) -> Iterator[Path]:
+    """A directory of its own beside the backup's place, with a mark in it; removed where the backup fails.
+
+    Raises:
+        BackupError: something that is no remainder of a backup has its name.
+    """
+    unfinished = to.with_name(to.name + _UNFINISHED)
+    if os.path.lexists(unfinished):
+        if not _is_remainder(unfinished):
+            raise BackupError(f"{unfinished} is there, and no unfinished backup: move it away, or name another place")
+        shutil.rmtree(unfinished)
+    unfinished.mkdir(mode=0o700)
+    try:
+        (unfinished / _MARKER).touch()
+        yield unfinished
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def _is_remainder(path: Path) -> bool:
+    """Whether a backup was begun there: it has the mark, or nothing at all."""
+    return path.is_dir() and not path.is_symlink() and ((path / _MARKER).is_file() or not any(path.iterdir()))
+
+
+def _left_of(to: Path) -> str:
+    """What a failed backup has left, for the user."""
+    unfinished = to.with_name(to.name + _UNFINISHED)
+    return f"; what is left of it is in {unfinished}" if unfinished.exists() else "; nothing is left of it"
+
+
 def _copy(client: Client, source: Source, directory: Path) -> Manifest:
     waiting = _copy_spool(source.spool, directory / SPOOL)
-    manifest = Manifest.of(client, waiting)
+    manifest = Manifest.of(client, waiting, sha256_of(directory / SPOOL) if (directory / SPOOL).exists() else "")
     with linked(source.data_dir, directory) as link:
         client.command(f"BACKUP DATABASE {client.database} TO Disk('{BACKUP_DISK}', '{link}/{STORE}')")
     return manifest

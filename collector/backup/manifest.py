@@ -4,6 +4,7 @@ CollectorError
 └── BackupError
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -51,10 +52,12 @@ class Manifest(NamedTuple):
     tables: Mapping[str, Contents]
     waiting_requests: int
     """Requests that were in the spool, not stored yet."""
+    spool_sha256: str = ""
+    """Of the file `spool.sqlite`; empty where there was none, and in backups made before it was noted."""
     format: int = FORMAT
 
     @classmethod
-    def of(cls, client: Client, waiting_requests: int) -> Self:
+    def of(cls, client: Client, waiting_requests: int, spool_sha256: str) -> Self:
         """Of a store as it is."""
         applied = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
         return cls(
@@ -64,6 +67,7 @@ class Manifest(NamedTuple):
             {str(name): str(sha256) for name, sha256 in applied},
             contents_of(client),
             waiting_requests,
+            spool_sha256,
         )
 
     def write(self, directory: Path) -> None:
@@ -82,6 +86,8 @@ class Manifest(NamedTuple):
             told: dict[str, Any] = json.loads((directory / MANIFEST).read_text())
         except FileNotFoundError as error:
             raise BackupError(f"{directory} is no backup, or one that was interrupted: it has no {MANIFEST}") from error
+        except NotADirectoryError as error:
+            raise BackupError(f"{directory} is no backup: that is a directory, with a {MANIFEST} in it") from error
         except (OSError, ValueError) as error:
             raise BackupError(f"{directory / MANIFEST} cannot be read: {error}") from error
         if told.get("format") != FORMAT:
@@ -109,3 +115,9 @@ def contents_of(client: Client) -> dict[str, Contents]:
         str(table): Contents(int(rows), int(size), str(checksum))
         for table, rows, size, checksum in client.query(_CONTENTS).result_rows
     }
+
+
+def sha256_of(file: Path) -> str:
+    """The hash of a file's content."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

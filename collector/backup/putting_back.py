@@ -10,11 +10,13 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.backup.making import linked
-from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of
+from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of, sha256_of
 from collector.clickhouse import BACKUP_DISK, engine_path, first_line, open_store
-from collector.spool.database import hold, spool_file
+from collector.spool.database import SpoolError, check_whole, hold, spool_file
 
 _APART: Final = "restoring"
+_MISSING: Final = "Code: 107"
+"""ClickHouse's FILE_DOESNT_EXIST."""
 
 
 class PutBack(NamedTuple):
@@ -46,18 +48,40 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
         apart = data_dir / _APART
         try:
             shutil.rmtree(apart, ignore_errors=True)
+            apart.mkdir(parents=True)
+            waiting = _restore_spool(directory, apart, manifest)
             _restore(directory, apart, manifest)
-            if (directory / SPOOL).exists():
-                shutil.copyfile(directory / SPOOL, spool.with_suffix(".restoring"))
-                spool.with_suffix(".restoring").rename(spool)
+            if (apart / SPOOL).exists():
+                (apart / SPOOL).rename(spool)
             engine_path(apart).rename(store)
         except OSError as error:
             raise BackupError(f"{data_dir} cannot be written ({error.strerror or error})") from error
         finally:
             shutil.rmtree(apart, ignore_errors=True)
-    return PutBack(
-        manifest.made_at, {name: one.rows for name, one in manifest.tables.items()}, manifest.waiting_requests
-    )
+    return PutBack(manifest.made_at, {name: one.rows for name, one in manifest.tables.items()}, waiting)
+
+
+def _restore_spool(directory: Path, apart: Path, manifest: Manifest) -> int:
+    """Copy the spool, read the copy to its end, and compare it with the manifest; the requests that wait in it."""
+    copied = apart / SPOOL
+    if not (directory / SPOOL).exists():
+        if manifest.spool_sha256 or manifest.waiting_requests:
+            raise BackupError(f"{directory} is damaged: its {SPOOL} is missing; put another backup back")
+        return 0
+    shutil.copyfile(directory / SPOOL, copied)
+    if manifest.spool_sha256 not in ("", sha256_of(copied)):
+        raise BackupError(
+            f"{directory / SPOOL} is damaged: its checksum is not the manifest's; put another backup back"
+        )
+    try:
+        waiting = check_whole(copied)
+    except SpoolError as error:
+        raise BackupError(f"{directory / SPOOL} is damaged, and was when the backup was made: {error}") from error
+    if waiting != manifest.waiting_requests:
+        raise BackupError(
+            f"{directory / SPOOL} holds {waiting:,} waiting requests, and the backup says {manifest.waiting_requests:,}"
+        )
+    return waiting
 
 
 def _restore(directory: Path, apart: Path, manifest: Manifest) -> None:
@@ -70,7 +94,10 @@ def _restore(directory: Path, apart: Path, manifest: Manifest) -> None:
             client.command(restore)
             _check(client, manifest.tables)
         except ClickHouseError as error:
-            raise BackupError(f"{directory} cannot be put back: {first_line(error)}") from error
+            reason = first_line(error)
+            if _MISSING in reason:
+                reason = "files of it are missing; copy it anew, or put another backup back"
+            raise BackupError(f"{directory} cannot be put back: {reason}") from error
 
 
 def _check(client: Client, wanted: Mapping[str, Contents]) -> None:

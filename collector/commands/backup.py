@@ -5,8 +5,15 @@ from typing import Annotated
 
 import typer
 
-from collector.control.giving import ControlSettings, taker
+from collector.control.giving import ControlSettings, Door, taker
 from collector.control.names import BACK_UP
+from collector.errors import CollectorError
+
+
+class InterruptedBackupError(CollectorError):
+    """Ctrl-C while a backup was made."""
+
+    exit_code = 130
 
 
 def backup(
@@ -18,7 +25,13 @@ def backup(
     Senders notice nothing: what they send meanwhile waits in the spool.
     """
     with taker(settings) as orders:
-        made = orders.carry_out(BACK_UP, {"to": str(directory.absolute())})
+        try:
+            made = orders.carry_out(BACK_UP, {"to": str(directory.absolute())})
+        except KeyboardInterrupt as stop:
+            goes_on = "the collector goes on with it, and it is there once it is complete"
+            raise InterruptedBackupError(
+                f"interrupted: {directory.absolute()}: {goes_on if isinstance(orders, Door) else 'no backup was made'}"
+            ) from stop
     typer.echo(
         f"{made['directory']}: {sum(made['rows'].values()):,} rows ({made['rows'].get('graph_executions', 0):,} executions), "
         f"{made['waiting_requests']} waiting requests, {made['bytes'] / 1e6:,.1f} MB"

@@ -61,7 +61,7 @@ def show(
 def change(
     settings: ControlSettings,
     table: Annotated[str, typer.Argument(help="A table that `tachograph retention` lists.")],
-    days: Annotated[int, typer.Argument(help="Days to keep its rows, by arrival.")],
+    days: Annotated[int, typer.Argument(help="Days to keep its rows, by arrival.", min=1)],
     yes: Annotated[bool, typer.Option("--yes", help="Delete what is older, without asking.")] = False,
 ) -> None:
     """Keep a table's rows for so many days, and show from its parts what became of it. Older rows are deleted."""
@@ -75,9 +75,13 @@ def change(
     typer.echo(
         f"{table}: kept for {done['days']} days, before {done['days_before']}\n"
         f"  rows   {done['rows_before']:,} -> {done['rows']:,}\n"
-        f"  bytes  {done['bytes_before']:,} -> {done['bytes']:,}\n"
-        f"  {done['expired_rows']:,} older rows lie in partitions with newer ones, and go with them"
+        f"  bytes  {done['bytes_before']:,} -> {done['bytes']:,}"
     )
+    if done["expired_rows"]:
+        typer.echo(
+            f"  {done['expired_rows']:,} rows are older and still there: rows go by whole partitions (days or months), "
+            "once the newest row of one is that old"
+        )
 
 
 def _kept(table: Mapping[str, Any]) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from rich.filesize import decimal as told_bytes
+
 from collector.doctor.check import Check, fault, ok, warning
 from collector.doctor.doors import Doors
 from collector.spool.records import Ledger
@@ -109,9 +111,8 @@ def check_waiting(state: Mapping[str, Any]) -> Check:
 def check_disk(state: Mapping[str, Any]) -> Check:
     """Whether the spool's disk has room."""
     free, least = state["disk"]["free_bytes"], state["disk"]["free_bytes_min"]
-    finding = (
-        f"{free / 1e9:,.1f} GB free of {state['disk']['total_bytes'] / 1e9:,.1f}; {least / 1e9:,.1f} are left free"
-    )
+    total = state["disk"]["total_bytes"]
+    finding = f"{told_bytes(free)} free of {told_bytes(total)}; {told_bytes(least)} are left free"
     if free < least:
         return fault("disk", finding, "free some: senders are turned away (TACHOGRAPH_DISK_FREE_BYTES_MIN)")
     if free < 2 * least:
@@ -125,8 +126,8 @@ def check_store_bound(state: Mapping[str, Any]) -> Check:
     if not told:
         return ok(name, "a server's disks are its operator's")
     store = BoundState(**told)
-    bound = f" of {store.bytes_max / 1e9:,.1f}" if store.bytes_max else ", without a bound"
-    finding = f"{store.bytes / 1e9:,.1f} GB{bound}"
+    bound = f" of {told_bytes(store.bytes_max)}" if store.bytes_max else ", without a bound"
+    finding = f"{told_bytes(store.bytes)}{bound}"
     if store.is_full:
         advice = "raise TACHOGRAPH_STORE_BYTES_MAX: senders are turned away, and no older day is left to drop"
         return fault(name, finding, advice)

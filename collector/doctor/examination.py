@@ -1,7 +1,7 @@
 """All checks, in the order in which one explains the next."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from collector.clickhouse import StoreError
@@ -46,13 +46,18 @@ def examine(
     yield door_checks.check_store_bound(state)
     yield door_checks.check_clock("clock of the collector", state["now_unix_ms"], now_ms())
     try:
-        yield from _examine_store(doors, clickhouse_url, now_ms, schema_files() if files is None else files)
+        wanted = schema_files() if files is None else files
+        yield from _examine_store(doors, clickhouse_url, now_ms, wanted, state.get("retention_pinned", {}))
     except StoreError as error:
         yield fault("ClickHouse", str(error), "see TACHOGRAPH_CLICKHOUSE_URL and TACHOGRAPH_SQL_PASSWORD")
 
 
 def _examine_store(
-    doors: Doors, clickhouse_url: str, now_ms: Callable[[], float], files: list[SchemaFile]
+    doors: Doors,
+    clickhouse_url: str,
+    now_ms: Callable[[], float],
+    files: list[SchemaFile],
+    pinned: Mapping[str, int],
 ) -> Iterator[Check]:
     with reading(clickhouse_url) as client:
         yield ok("ClickHouse", f"version {client.server_version} answers")
@@ -62,7 +67,7 @@ def _examine_store(
         now = datetime.fromtimestamp(now_ms() / 1e3, UTC)
         yield store_checks.check_schema(client, files)
         yield store_checks.check_windows(client, files)
-        yield store_checks.check_ttls(client, files)
+        yield store_checks.check_ttls(client, files, pinned)
         yield store_checks.check_expiry(client, now)
         before = doors.read("/state").body
         counted = store_checks.Counted(client, now.date())

@@ -52,19 +52,26 @@ def check_windows(client: Client, files: list[SchemaFile]) -> Check:
     return ok("deduplication windows", "as the schema has them")
 
 
-def check_ttls(client: Client, files: list[SchemaFile]) -> Check:
-    """Whether rows expire as the schema says."""
+def check_ttls(client: Client, files: list[SchemaFile], pinned: Mapping[str, int]) -> Check:
+    """Whether rows expire as the schema says, or as the collector's TACHOGRAPH_RETENTION pins it, in days by table."""
     found = rules_found(client)
+    if astray := [
+        f"{table} is pinned to {days} days and keeps rows for {found[table].ttl_days or 'ever'}"
+        for table, days in pinned.items()
+        if table in found and found[table].ttl_days != days
+    ]:
+        advice = "restart the collector: it brings the TTL to TACHOGRAPH_RETENTION; see its log where it does not"
+        return fault("retention", "; ".join(astray), advice)
     told = [
         _ttl_told(table, wanted, found[table])
         for table, wanted in rules_wanted(files).items()
-        if table in found and found[table][1:3] != wanted[1:3]
+        if table in found and table not in pinned and found[table][1:3] != wanted[1:3]
     ]
     if any("for ever" in one for one in told):
         return fault("retention", "; ".join(told), "ALTER TABLE … MODIFY TTL; else the disk fills up")
     if told:
         return warning("retention", "; ".join(told), "nothing, if somebody wanted it so")
-    return ok("retention", "as the schema has it")
+    return ok("retention", "as the schema and TACHOGRAPH_RETENTION have it" if pinned else "as the schema has it")
 
 
 def _ttl_told(table: str, wanted: TableRules, found: TableRules) -> str:

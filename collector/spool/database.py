@@ -4,7 +4,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Final
@@ -59,7 +59,7 @@ def open_for_writing(file: Path) -> sqlite3.Connection:
     Raises:
         SpoolError: it is no spool, or cannot be written.
     """
-    with _speaking_of(file):
+    with speaking_of(file):
         connection = sqlite3.connect(file, _BUSY_S, isolation_level=None, check_same_thread=False)
         # The first two count for a new file only, and before its first table.
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
@@ -82,7 +82,7 @@ def opened_beside(file: Path) -> Iterator[sqlite3.Connection]:
     """
     if not file.exists():
         raise SpoolError(f"there is no spool at {file}: no collector has run with this --data-dir")
-    with _speaking_of(file):
+    with speaking_of(file):
         connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", _BUSY_S, isolation_level=None, uri=True)
         try:
             yield connection
@@ -133,8 +133,34 @@ def free_bytes(file: Path) -> int:
 
 
 @contextmanager
-def _speaking_of(file: Path) -> Iterator[None]:
+def speaking_of(file: Path) -> Iterator[None]:
+    """What SQLite raises within becomes a `SpoolError` that names the file, and says what to do where it is damaged."""
     try:
         yield
     except sqlite3.Error as error:
-        raise SpoolError(f"the spool {file} cannot be used: {error}") from error
+        raise spool_error(file, error) from error
+
+
+def spool_error(file: Path, error: sqlite3.Error) -> SpoolError:
+    """What is wrong with a spool, in one line."""
+    name = getattr(error, "sqlite_errorname", None) or ""
+    if name.startswith("SQLITE_CORRUPT") or name == "SQLITE_NOTADB":
+        return SpoolError(
+            f"the spool {file} is damaged ({error}): stop the collector, move this file and its -wal and -shm away, and "
+            "start anew; what waited in it has to be sent again, what was stored stays"
+        )
+    return SpoolError(f"the spool {file} cannot be used: {error}")
+
+
+def check_whole(file: Path) -> int:
+    """Read a spool that nobody writes to its end, without changing anything; the requests that wait in it.
+
+    Raises:
+        SpoolError: it is damaged, or is no spool.
+    """
+    with speaking_of(file), closing(sqlite3.connect(f"{file.resolve().as_uri()}?immutable=1", uri=True)) as connection:
+        (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise SpoolError(f"the spool {file} is damaged ({str(found).splitlines()[0]})")
+        (waiting,) = connection.execute("SELECT count(*) FROM requests").fetchone()
+    return int(waiting)

@@ -6,6 +6,7 @@ request is found that is at fault, which is set aside; the rest goes on. All oth
 tried until it is in.
 """
 
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ from collector.clickhouse import first_line
 from collector.errors import CollectorError
 from collector.metrics import CollectorMetrics
 from collector.spool.answers import Answers
-from collector.spool.database import DiskFullError
+from collector.spool.database import DiskFullError, spool_error
 from collector.spool.faults import from_the_engine, of_the_data
 from collector.spool.records import Batch, token_of
 from collector.spool.spool import Spool
@@ -153,11 +154,19 @@ class Drain:
         with self._moving:
             self._spool.take_back()
             batch = self._spool.next_batch(self._limits.batch_bytes)
+            if batch is None:
+                self._open_ahead()
             is_in = batch is not None and self._move(batch)
         if batch is None:
             self._rest()
         elif is_in:
             self._gather(len(batch.requests))
+
+    def _open_ahead(self) -> None:
+        """Nothing waits: the store has its schema, and what the settings pin, before anything comes in."""
+        if self._store is None and not self._stopping.is_set():
+            self._store = self._open_store()
+            self._recovered()
 
     def _ended(self) -> bool:
         if not self._stopping.is_set():
@@ -280,9 +289,15 @@ class Drain:
         log.warning("not storing", error=first_line(error), exc_info=None if expected else error)
         if not self._trouble:
             self._since = time.monotonic()
-        whose = "the spool cannot be written" if isinstance(error, DiskFullError) else "ClickHouse does not store"
-        self._trouble = f"{whose}: {first_line(error)}"
+        self._trouble = self._told(error)
         self._answers.hurry()
+
+    def _told(self, error: Exception) -> str:
+        if isinstance(error, DiskFullError):
+            return f"the spool cannot be written: {first_line(error)}"
+        if isinstance(error, sqlite3.Error):
+            return str(spool_error(self._spool.file, error))
+        return f"ClickHouse does not store: {first_line(error)}"
 
     def _recovered(self) -> None:
         if self._trouble:

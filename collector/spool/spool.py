@@ -17,6 +17,7 @@ from collector.spool.database import (
     hold,
     log_bytes,
     open_for_writing,
+    speaking_of,
     transaction,
 )
 from collector.spool.fresh import FreshRequests
@@ -65,7 +66,8 @@ class Spool:
         self._held = hold(file)
         try:
             self._connection = open_for_writing(file)
-            self._state = self._read_state()
+            with speaking_of(file):
+                self._state = self._read_state()
         except BaseException:
             self._held.close()
             raise

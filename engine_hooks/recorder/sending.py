@@ -71,6 +71,8 @@ class Sender:
 def _remedy(code: str) -> str:
     if code == "UNAUTHENTICATED":
         return "set OTEL_EXPORTER_OTLP_HEADERS to authorization=Bearer%20TOKEN"
+    if code == "RESOURCE_EXHAUSTED":
+        return "raise the bound that it names, or free space on its disk"
     return "start it or set TACHOGRAPH_OTLP_ENDPOINT"
 
 

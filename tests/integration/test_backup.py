@@ -1,11 +1,14 @@
 """Backup and restore as a user runs them, beside a running collector and without one; and orders by the control door."""
 
+import hashlib
 import json
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -154,10 +157,50 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
         parts[-1].write_bytes(content)
     addresses = free_addresses(tmp_path / "restored")
     said = one_line(tachograph(addresses, "restore", str(backup)))
-    assert ("cannot be put back" if harm == "part_gone" else "is damaged") in said
+    assert ("files of it are missing" if harm == "part_gone" else "is damaged") in said
+    assert "Code: " not in said
     assert not (addresses.data_dir / "clickhouse").exists()
     assert not (addresses.data_dir / "spool" / "spool.sqlite").exists()
     assert not (addresses.data_dir / "restoring").exists()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        pytest.param("bytes", "its checksum is not the manifest's", id="bytes"),
+        pytest.param("gone", "its spool.sqlite is missing", id="gone"),
+        pytest.param("count", "holds 1 waiting requests, and the backup says 0", id="count"),
+        pytest.param("damaged before", "is damaged, and was when the backup was made", id="damaged before"),
+    ],
+)
+def test_a_backup_whose_spool_is_not_what_it_says_is_refused(
+    made: tuple[Path, dict[str, Any]], tmp_path: Path, harm: str, said: str
+) -> None:
+    backup = tmp_path / "backup"
+    shutil.copytree(made[0], backup)
+    spool = backup / "spool.sqlite"
+    if harm == "gone":
+        spool.unlink()
+    elif harm == "count":
+        with closing(sqlite3.connect(spool)) as connection, connection:
+            connection.execute(
+                "INSERT INTO requests (request_id, door, received_unix_ms, spans, size, request) VALUES ('a', 'grpc', 1, 1, 1, x'00')"
+            )
+    else:
+        content = bytearray(spool.read_bytes())
+        content[16384:] = b"\xff" * (len(content) - 16384)
+        spool.write_bytes(content)
+    if harm in ("count", "damaged before"):
+        manifest = json.loads((backup / "manifest.json").read_text())
+        told = {**manifest, "spool_sha256": hashlib.sha256(spool.read_bytes()).hexdigest()}
+        (backup / "manifest.json").write_text(json.dumps(told))
+    data = tmp_path / "restored"
+    with pytest.raises(BackupError, match=said) as refusal:
+        put_back(backup, data)
+    assert "\n" not in str(refusal.value)
+    assert not (data / "clickhouse").exists()
+    assert not (data / "spool" / "spool.sqlite").exists()
+    assert not (data / "restoring").exists()
 
 
 @pytest.mark.parametrize(
@@ -186,6 +229,12 @@ def test_what_is_no_whole_backup_of_this_version_is_refused_before_anything_is_m
     assert not (tmp_path / "data").exists()
 
 
+def test_a_file_is_no_backup(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BackupError, match=r"file is no backup: that is a directory, with a manifest\.json in it"):
+        put_back(tmp_path / "file", tmp_path / "data")
+
+
 INTERRUPTED = """
 import os, signal, sys
 from pathlib import Path
@@ -208,6 +257,10 @@ def test_an_interrupted_backup_is_never_taken_for_one_and_is_replaced(
     assert [path.name for path in tmp_path.glob("again*")] == ["again.unfinished"]
     (tmp_path / "file").write_text("")
     assert "cannot be written" in one_line(tachograph(addresses, "backup", str(tmp_path / "file" / "backup")))
+    assert f"{tmp_path / 'none'} is no directory" in one_line(
+        tachograph(addresses, "backup", str(tmp_path / "none" / "backup"))
+    )
+    assert not (tmp_path / "none").exists()
     assert tachograph(addresses, "backup", str(to)).returncode == 0
     assert [path.name for path in tmp_path.glob("again*")] == ["again"]
 

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from collector.doctor.check import Check, Verdict
 from collector.doctor.doors import Doors, NotRunningError
 from collector.doctor.examination import examine
+from collector.doctor.store_checks import check_ttls
 from collector.migrations import SchemaFile, schema_files
 from tests.fixtures.arrivals import arrive
 from tests.fixtures.contract_cases import SpanCase, request_of
@@ -114,6 +115,14 @@ def test_a_ttl_that_was_changed_is_told(examined: Examined, clickhouse: Client) 
         "request_outcomes keeps rows for 90 days by received_at, not for 7 days by received_at",
     )
     assert examined.verdict("retention") == expected
+
+
+def test_a_ttl_other_than_what_the_collector_pins_is_a_fault(clickhouse: Client) -> None:
+    files = schema_files()
+    astray = check_ttls(clickhouse, files, {"replays": 5})
+    assert (astray.verdict, astray.finding) == (Verdict.FAULT, "replays is pinned to 5 days and keeps rows for 90")
+    clickhouse.command("ALTER TABLE replays MODIFY TTL toDateTime(stored_at) + INTERVAL 5 DAY")
+    assert check_ttls(clickhouse, files, {"replays": 5}).verdict is Verdict.OK
 
 
 def test_a_ttl_without_effect_is_a_fault(examined: Examined, clickhouse: Client) -> None:

@@ -1,5 +1,6 @@
 """The store's bound and pinned retention in a running collector: never a silent stop."""
 
+import json
 from itertools import islice
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.benchmarks.ingest_load import requests_of
 from tests.fixtures.doors import PROTOBUF
-from tests.fixtures.running import free_addresses, started, tachograph
+from tests.fixtures.running import Addresses, free_addresses, started, tachograph
 from tests.fixtures.senders import eventually
 
 
@@ -27,10 +28,24 @@ def test_a_store_with_no_room_says_so_everywhere_and_turns_senders_away_for_now(
         assert ready.status_code == 503
         assert "(TACHOGRAPH_STORE_BYTES_MAX)" in ready.json()["reasons"]["store"]
         assert "tachograph_store_limit_bytes 10.0" in httpx.get(f"{own}/metrics").text
-        # Pinned at the start, and not to be changed while it is.
+        # Pinned at the start though nothing is ever stored, and not to be changed while it is.
+        eventually(lambda: days_of_executions(addresses) == 7)
+        doctor = json.loads(tachograph(addresses, "doctor", "--json").stdout)
+        found = {check["name"]: (check["verdict"], check["finding"]) for check in doctor["checks"]}
+        assert found["retention"] == ("ok", "as the schema and TACHOGRAPH_RETENTION have it")
+        assert found["store's size"][1].endswith(" of 10 bytes")
+        sent = tachograph(addresses, "simulate", "cell", "--send", "--seconds", "1")
+        assert "raise the bound that it names, or free space on its disk, then send again" in sent.stderr
+        below = tachograph(addresses, "retention", "set", "graph_executions", "-1")
+        assert (below.returncode, "equal to 1" in below.stderr) == (2, True)
         change = tachograph(addresses, "retention", "set", "graph_executions", "9")
         assert (change.returncode, change.stdout) == (1, "")
         assert "is kept for 7 days by the collector's TACHOGRAPH_RETENTION: change it there" in change.stderr
+
+
+def days_of_executions(of: Addresses) -> int:
+    tables = json.loads(tachograph(of, "retention", "--json").stdout)
+    return next(int(table["days"]) for table in tables if table["table"] == "graph_executions")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,20 @@
 """While a backup is made the spool rests: what comes in is answered, waits, and is stored afterwards."""
 
+import errno
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import StoreUnavailableError
 from collector.backup.making import Source, make_backup
 from collector.backup.manifest import BackupError
+from collector.commands import backup as commands
+from collector.control.giving import Door
+from collector.control.orders import Orders
 from collector.spool.drain import DrainLimits
 from collector.writer import WriterLimits
 from tests.fixtures.fake_store import FakeStore, request, writing
@@ -44,6 +50,44 @@ def test_an_insert_under_way_is_waited_for_and_not_for_ever(tmp_path: Path) -> N
 
 def test_where_a_backup_may_go_is_looked_at_before_anything_is_done(tmp_path: Path) -> None:
     source = Source(tmp_path, tmp_path / "spool.sqlite", lambda: pytest.fail("nothing rests for it"))
+    (tmp_path / "theirs.unfinished").mkdir()
+    (tmp_path / "theirs.unfinished" / "thesis.txt").write_text("years of work")
+    with pytest.raises(BackupError, match=r"theirs\.unfinished is there, and no unfinished backup"):
+        make_backup(None, source, tmp_path / "theirs")  # type: ignore[arg-type]
+    assert (tmp_path / "theirs.unfinished" / "thesis.txt").read_text() == "years of work"
     for place, said in ((Path("here"), "is no absolute path"), (tmp_path, "is there already")):
         with pytest.raises(BackupError, match=said):
             make_backup(None, source, place)  # type: ignore[arg-type]
+
+
+def test_a_disk_that_fills_up_is_named_and_nothing_is_left(tmp_path: Path, clickhouse: Client) -> None:
+    @contextmanager
+    def full() -> Iterator[None]:
+        assert (tmp_path / "backup.unfinished").is_dir()
+        raise OSError(errno.ENOSPC, "No space left on device")
+        yield
+
+    source = Source(tmp_path, tmp_path / "spool.sqlite", full)
+    with pytest.raises(
+        BackupError, match=r"/backup cannot be written \(No space left on device\); nothing is left of it"
+    ):
+        make_backup(clickhouse, source, tmp_path / "backup")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("taking", "said"),
+    [(Door.__new__(Door), "the collector goes on with it"), (Orders.__new__(Orders), "no backup was made")],
+    ids=["collector", "alone"],
+)
+def test_ctrl_c_says_what_becomes_of_the_backup(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taking: Door | Orders, said: str
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(taking), "carry_out", interrupted)
+    monkeypatch.setattr(commands, "taker", lambda _: nullcontext(taking))
+    with pytest.raises(commands.InterruptedBackupError, match=said) as stopped:
+        commands.backup(None, tmp_path / "backup")  # type: ignore[arg-type]
+    assert stopped.value.exit_code == 130

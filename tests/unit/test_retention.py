@@ -94,6 +94,7 @@ def test_a_table_that_this_store_does_without_is_one_clear_line(clickhouse: Clie
         ("graph_executions=-1", "write TABLE=DAYS"),
         ("graph_executions=0", "cannot be kept for 0 days"),
         ("graph_executions=99999", "cannot be kept for 99999 days"),
+        ("replays=5,cell_graphs=3,replays=7", "names replays twice"),
         ("otlp_requests=3", "no table 'otlp_requests' keeps rows for a time; these do: graph_executions"),
     ],
 )

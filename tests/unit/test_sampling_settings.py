@@ -13,6 +13,7 @@ from collector.sampling.rules import SamplingRules
 from collector.sampling.sampler import Sampler
 from collector.sampling.sampling import Sampled
 from collector.store_client import StoreClient
+from collector.store_settings import shown_default
 from dashboards.reading.collector import Collected
 from dashboards.words.health import figures
 from tachograph import Settings
@@ -78,3 +79,13 @@ def test_a_sampler_looks_by_itself_and_ends(clickhouse: Client) -> None:
     sampler.look()
     assert sampler.sampled == Sampled()
     sampler.stop()
+
+
+def test_bytes_may_be_written_with_their_unit_and_the_help_shows_defaults_as_they_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = settings(monkeypatch, store_bytes_max="10GB", spool_bytes_max="1.5GiB", disk_free_bytes_min=7)
+    assert (given.store_bytes_max, given.spool_bytes_max, given.disk_free_bytes_min) == (10**10, 3 * 2**29, 7)
+    with pytest.raises(ValueError, match="store_bytes_max"):
+        settings(monkeypatch, store_bytes_max=-1)
+    assert [shown_default(value) for value in (0, False, "", None, 0.01)] == ["0", "false", "none", "none", "0.01"]

@@ -109,12 +109,19 @@ def test_one_collector_at_a_time_holds_a_spool(spool: Spool) -> None:
         Spool(spool.file, UNBOUNDED)
 
 
-def test_a_file_that_is_no_spool_is_named_in_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [(0, "file is not a database"), (16384, "database disk image is malformed")],
+    ids=["no spool", "damaged"],
+)
+def test_a_file_that_is_no_whole_spool_is_named_with_what_to_do(tmp_path: Path, kept: int, said: str) -> None:
     file = spool_file(tmp_path)
-    file.parent.mkdir()
-    file.write_text("something else" * 1000)
-    with pytest.raises(SpoolError, match=f"^the spool {file} cannot be used: file is not a database$"):
+    Spool(file, UNBOUNDED).close()
+    content = file.read_bytes()
+    file.write_bytes(content[:kept] + b"x" * (len(content) - kept))
+    with pytest.raises(SpoolError, match=rf"^the spool {file} is damaged \({said}\): stop the collector, move") as told:
         Spool(file, UNBOUNDED)
+    assert "\n" not in str(told.value)
 
 
 def test_threads_take_turns(spool: Spool) -> None:
