@@ -47,13 +47,14 @@ def conformance(
     report = _listened(grpc_port, http_port, seconds, executions) if listen else _read(files or [])
     if as_json:
         typer.echo(json_of(report))
-    else:
+    elif report.executions or report.findings:
         print_report(report, Console())
     errors, warnings = counts(report)
     if errors or (strict and warnings):
         raise typer.Exit(1)
     if not report.executions:
-        _nothing("no graph execution was received" if listen else "no graph execution in what was read")
+        others = f" ({report.other_spans:,} spans of other names)" if report.other_spans else ""
+        _nothing(f"no graph execution {'was received' if listen else 'in what was read'}{others}: nothing to judge")
 
 
 def _check_call(files: list[Path] | None, *, listen: bool, only_listening: tuple[float | None, ...]) -> None:

@@ -9,6 +9,7 @@ Read in pieces: no more than one request is held at a time.
 """
 
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,12 +17,15 @@ from typing import BinaryIO, Final, NamedTuple, cast
 
 from collector.acceptance import MalformedRequestError
 from collector.conformance.errors import ConformanceError
+from collector.conformance.json_faults import fault_of
 from collector.decoding.otlp_json import protobuf_from_json
 from collector.decoding.wire import spans_of
 
 REQUEST_BYTES_MAX: Final = 64 * 1024**2
 _GZIP: Final = b"\x1f\x8b"
-_PEEKED: Final = 512
+_PEEKED: Final = 64 * 1024
+_KINETO: Final = re.compile(rb'"traceEvents"\s*:')
+_SQLITE: Final = b"SQLite format 3\x00"
 _RESOURCE_SPANS: Final = b"\x0a"
 """What a request in protobuf begins with: the tag of its first field."""
 
@@ -55,6 +59,8 @@ def _read(file: Path, opened: BinaryIO) -> Iterator[FileRequest]:
     content.seek(0)
     if not beginning:
         raise ConformanceError(f"{file} is empty")
+    if beginning.startswith(_SQLITE) or (_is_json(beginning) and _KINETO.search(beginning)):
+        raise ConformanceError(f"{file} is a profiler's trace, no OTLP: `tachograph import` reads it")
     try:
         for place, request in _pieces(content, beginning):
             yield FileRequest(f"{file}{place}", request)
@@ -98,19 +104,27 @@ def _json(content: BinaryIO) -> Iterator[tuple[str, bytes]]:
             request = protobuf_from_json(line)
         except MalformedRequestError as error:
             if number > 1 or not content.peek(1):  # type: ignore[attr-defined]
-                raise MalformedRequestError(f" line {number}: {error}") from error
+                raise MalformedRequestError(_fault(line, number, error)) from error
             rest = content.read(REQUEST_BYTES_MAX + 1)
             _check_size(len(rest), "")
-            yield "", _whole_json(line + rest, error)
+            yield "", _whole_json(line + rest)
             return
         yield f" line {number}", request
 
 
-def _whole_json(document: bytes, of_first_line: MalformedRequestError) -> bytes:
+def _whole_json(document: bytes) -> bytes:
     try:
         return protobuf_from_json(document)
     except MalformedRequestError as error:
-        raise MalformedRequestError(f": neither one JSON document nor one a line ({of_first_line})") from error
+        raise MalformedRequestError(_fault(document, 1, error)) from error
+
+
+def _fault(document: bytes, first_line: int, error: MalformedRequestError) -> str:
+    """What is wrong with a document that begins in this line of its file, and where in the file."""
+    fault = fault_of(document)
+    if fault is None:  # It is JSON, of another content.
+        return f" line {first_line}: {error}"
+    return f" line {first_line + fault.line - 1} column {fault.column}: {fault.what}"
 
 
 def _whole(content: BinaryIO) -> Iterator[tuple[str, bytes]]:

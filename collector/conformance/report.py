@@ -55,7 +55,8 @@ def summary(report: Report) -> str:
     )
     others = f", {report.other_spans:,} other spans" if report.other_spans else ""
     refused = f", {report.refused:,} refused" if report.refused else ""
-    verdict = f"{errors} errors, {warnings} warnings" if report.findings else "conforms"
+    kept = "conforms" if report.executions else "nothing to judge"
+    verdict = f"{errors} errors, {warnings} warnings" if report.findings else kept
     return f"{looked}{others}{refused}: {verdict}"
 
 

@@ -64,7 +64,15 @@ def import_traces(
 
 def _read(files: Sequence[Path], kind: GraphKind, shift: Shift) -> list[ImportedTrace]:
     with _progress(DownloadColumn()) as progress:
-        return [_read_one(file, kind, shift, progress) for file in files]
+        return [_read_one(file, kind, shift, progress) for file in _distinct(files)]
+
+
+def _distinct(files: Sequence[Path]) -> list[Path]:
+    """Each file once, however it is named, in the order in which they are named first."""
+    named: dict[Path, Path] = {}
+    for file in files:
+        named.setdefault(file.resolve(), file)
+    return list(named.values())
 
 
 def _read_one(file: Path, kind: GraphKind, shift: Shift, progress: Progress) -> ImportedTrace:

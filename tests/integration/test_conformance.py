@@ -116,6 +116,54 @@ def test_hostile_files_give_one_line(name: str, tmp_path: Path) -> None:
     assert "given" in str(told.value)
 
 
+_WHOLE = FORMS["one JSON document"]
+CUT_OFF = {
+    "a document of many lines": (_WHOLE[:2000], f" line {_WHOLE[:2000].count(10) + 1} column "),
+    "a document in a line": (_line(GOOD)[:700], " line 1 column 701: the JSON is cut off"),
+    "the third line": (_line(GOOD) * 2 + _line(GOOD)[:700], " line 3 column 701: the JSON is cut off"),
+}
+
+
+@pytest.mark.parametrize("name", CUT_OFF)
+def test_json_cut_off_is_told_with_its_place(name: str, tmp_path: Path) -> None:
+    content, place = CUT_OFF[name]
+    file = tmp_path / "given"
+    for packed in (content, gzip.compress(content)):
+        file.write_bytes(packed)
+        with pytest.raises(ConformanceError, match=r"the JSON is cut off$") as told:
+            _read(file)
+        assert str(told.value).startswith(f"{file}{place}")
+
+
+@pytest.mark.parametrize("beginning", [b'{"schemaVersion": 1, "traceEvents": [', b"SQLite format 3\x00"])
+def test_profiles_are_pointed_to_where_they_are_read(beginning: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "trace.gz"
+    file.write_bytes(gzip.compress(beginning + bytes(100_000)))
+    with pytest.raises(
+        ConformanceError, match=r"trace\.gz is a profiler's trace, no OTLP: `tachograph import` reads it"
+    ):
+        _read(file)
+
+
+@pytest.mark.parametrize("content", ["{}", '{"resourceLogs":[]}', '{"resourceSpans":[]}'])
+def test_nothing_to_judge_does_not_conform(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "given.json"
+    file.write_text(content)
+    told = tachograph(free_addresses(tmp_path), "conformance", str(file))
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr == "tachograph: no graph execution in what was read: nothing to judge\n"
+
+
+def test_other_spans_alone_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    other = [
+        case._replace(span={**case.span, "name": "GET /"}, attributes={"graph.name": None}) for case in good_run(3)
+    ]
+    file.write_bytes(_line(request_of(other)))
+    with pytest.raises(ConformanceError, match=r"no graph execution in what was read \(3 spans of other names\)"):
+        conformance([file])
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_simulated_engines_conform(policy: str, tmp_path: Path) -> None:
     simulated = simulate_cell(SCENARIO, policy, 0, EPOCH_UNIX_NS)
@@ -267,6 +315,6 @@ def test_command_listens(end: str) -> None:
 
 def test_command_hears_nothing() -> None:
     with _started("--seconds", "0.3") as (process, _):
-        _, said = process.communicate(timeout=30)
-    assert process.returncode == 2
-    assert said.splitlines()[-1] == "tachograph: no graph execution was received"
+        told, said = process.communicate(timeout=30)
+    assert (process.returncode, told) == (2, "")
+    assert said.splitlines()[-1] == "tachograph: no graph execution was received: nothing to judge"

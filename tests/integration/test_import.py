@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
 )
 
 from engine_hooks.adapters.profile_files import imported
-from engine_hooks.adapters.profiles.errors import TraceImportError, TraceUnreadableError
+from engine_hooks.adapters.profiles.errors import TraceImportError, TraceUnreadableError, WrongShiftError
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.errors import SendError
@@ -138,6 +138,30 @@ def test_a_dry_run_sends_nothing(inbox: Inbox, trace: Path, capsys: pytest.Captu
     import_traces(inbox.settings, [trace], dry_run=True)
     assert not inbox.requests
     assert "3 executions; dry run, nothing was sent" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("date", ["1900-01-01", "1970-01-01", "9999-01-01", "2262-04-11"])
+def test_a_time_that_no_span_can_have_is_refused(inbox: Inbox, trace: Path, date: str) -> None:
+    with pytest.raises(WrongShiftError, match=f"^--shift-to {date}: give a time of the years 1971 to 2261$"):
+        import_traces(inbox.settings, [trace], shift_to=date)
+    assert not inbox.requests
+
+
+@pytest.mark.parametrize("date", ["1971-01-01", "2261-12-31T23:59:59Z"])
+def test_the_first_and_last_times_are_taken(inbox: Inbox, trace: Path, date: str) -> None:
+    import_traces(inbox.settings, [trace], shift_to=date)
+    assert len(inbox.requests) == 1
+
+
+def test_a_file_named_twice_is_read_once(
+    inbox: Inbox, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "link.json").symlink_to(trace)
+    other = tmp_path / "other.json"
+    other.write_text(trace_of(2))
+    import_traces(inbox.settings, [trace, other, tmp_path / "link.json", tmp_path / "." / trace.name], as_json=True)
+    assert [summary["file"] for summary in json.loads(capsys.readouterr().out)] == [str(trace), str(other)]
+    assert len(inbox.requests) == 2
 
 
 def test_json_summary(inbox: Inbox, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
