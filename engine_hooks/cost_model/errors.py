@@ -16,6 +16,8 @@ class CostModelError(EngineHooksError):
 class UnknownCostModelError(CostModelError):
     """No cost model of that name is registered."""
 
+    exit_code = 2
+
 
 class SettingError(CostModelError):
     """A setting is unknown or out of range."""

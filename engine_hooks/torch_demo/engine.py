@@ -45,6 +45,8 @@ class Round:
     fields: dict[str, Any]
     """Of its `GraphExecution`."""
     done: QueueEvent
+    stumbled: bool = False
+    """The host stumbled before it, as it was asked to."""
     accepted: Sequence[int] = ()
     """Of each lane, once it was taken in."""
 
@@ -123,6 +125,11 @@ class SpeculativeEngine:
         self.executions.close()
 
     @property
+    def now_ns(self) -> int:
+        """On the clock that it runs by."""
+        return self._queue.clock_ns()
+
+    @property
     def elapsed_s(self) -> float:
         """Since the first round after calibration."""
         return (self._queue.clock_ns() - self._began_ns) / 1e9
@@ -138,11 +145,13 @@ class SpeculativeEngine:
         decision = self.scheduler.choose(BatchState(self._queue.clock_ns(), self._lanes.count))
         while decision.calibrates and self._in_flight:
             self._take_in()
-        if decision.graph.verification_budget and not decision.calibrates:
-            self.delays.meet(self.elapsed_s)
-        self._submit_decode(decision)
+        speculates = bool(decision.graph.verification_budget) and not decision.calibrates
+        stumbled = speculates and self.delays.meet(self.elapsed_s)
+        if stumbled:
+            self.totals.mark_stumble()
+        self._submit_decode(decision, stumbled=stumbled)
 
-    def _submit_decode(self, decision: Decision) -> None:
+    def _submit_decode(self, decision: Decision, *, stumbled: bool) -> None:
         # A calibration verifies drafts of nobody's; what becomes of them says nothing.
         drafts = [0 if decision.calibrates else self._drafts_of[decision.graph.name]] * self._lanes.count
         fields = {
@@ -156,7 +165,7 @@ class SpeculativeEngine:
         pair = self._recorded[decision.graph.name].replay(fields)
         batch = [request for request in self._batch if request is not None]
         self._in_flight.append(
-            Round(pair.sequence, drafts, batch, decision.calibrates, None, fields, self._done_event())
+            Round(pair.sequence, drafts, batch, decision.calibrates, None, fields, self._done_event(), stumbled)
         )
 
     def _submit_prefill(self, lane: int) -> None:
@@ -210,7 +219,10 @@ class SpeculativeEngine:
         counts = depth_counts(done.drafts, done.accepted) if done is not None and verified else ((), ())
         self.scheduler.record(measurement_of(execution, observed_ns), *counts)
         if execution.scheduler_estimate_ns is not None or execution.graph_kind == GraphKind.PREFILL:
-            self.totals.add(execution)
+            stumbled = done is not None and done.sequence == execution.graph_sequence and done.stumbled
+            self.totals.add(execution, stumbled=stumbled)
+        else:
+            self.totals.calibrations += 1
 
     def _captured(self, graph: Graph, drafts: int) -> RecordedGraph[QueueEvent]:
         work = QueueGraph(self._queue, partial(self._lanes.decode, drafts))

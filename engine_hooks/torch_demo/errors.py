@@ -3,6 +3,7 @@
 EngineHooksError
 └── DemoError                a fault of the demo's run
     ├── TorchMissingError    PyTorch is not installed
+    ├── AllLostError         nothing that was recorded reached a collector
     └── DemoOptionError      an option that cannot be used
 """
 
@@ -15,6 +16,10 @@ class DemoError(EngineHooksError):
 
 class TorchMissingError(DemoError):
     """PyTorch is not installed."""
+
+
+class AllLostError(DemoError):
+    """Nothing that was recorded reached a collector."""
 
 
 class DemoOptionError(DemoError):

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import clickhouse_connect
 import pytest
 
+from engine_hooks.adapters.torch_cpu.processor_queue import ProcessorQueue
 from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import cost_model_named
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.torch_demo.host_delay import HostDelay, HostDelays
 from engine_hooks.torch_demo.starting import engine_on
 from tests.fixtures.running import ROOT, Addresses, running_collector, tachograph
-from tests.fixtures.undisturbed import UndisturbedQueue
 
 SECONDS = 3.7
 STUMBLE_AT_S = 0.5
@@ -40,7 +40,7 @@ class Ran(NamedTuple):
 
 def undisturbed(addresses: Addresses, cost_model: str) -> Ran:
     """One run with one stumble, in processor time: everything is computed, and nothing else takes part."""
-    queue = UndisturbedQueue()
+    queue = ProcessorQueue()
     delays = HostDelays([HostDelay(STUMBLE_AT_S, 0.06)], queue.sleep)
     resource = EngineResource(f"undisturbed-{cost_model}", host_name="alone")
     with Recorder(resource, grpc_endpoint=addresses.otlp_grpc) as recorder:
@@ -107,6 +107,49 @@ def test_the_command_gets_stuck_as_well_where_the_machine_lets_it(collector: Add
         late = late_share(collector, cell)
         assert late > 0.01, f"not stuck although the host was hardly ever late ({late:.2%}): {summary}"
     pytest.skip(f"this machine is too busy: the host is late at {late:.0%} of the rounds by itself")
+
+
+def test_by_processor_time_the_command_gets_stuck_on_any_machine(collector: Addresses) -> None:
+    """The run is one cell by default, and says by what clock it ran."""
+    stumble = ("--host-delay", "60ms@0.5s", "--host-delay", "60ms@9s", "--seconds", "4")
+    done = demo(collector, "--cost-model", "exposed_mean", *stumble, "--clock", "processor", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "nothing listens" not in done.stderr
+    summary = json.loads(done.stdout)
+    (stuck,) = rows(collector, "stuck_plain", summary["cell"])
+    assert stuck["service_instance_id"] == summary["service_instance_id"]
+    assert stuck["plain_fraction"] == pytest.approx(summary["plain_fraction"], abs=1e-6)
+    assert summary["plain_fraction"] > 0.6
+    assert summary["outcome"][0] == "--host-delay 60ms@9s did not happen: it lay beyond --seconds 4"
+    assert summary["outcome"][1].startswith("the engine turned to plain decode: ")
+    assert len(summary["outcome"]) == 2
+    assert summary["host_late_by_itself"] == {"plain_decode": 0, "speculative": 0}
+    assert summary["calibrations"] == 18
+    assert summary["sent"] == summary["executions"] + summary["calibrations"]
+    assert clocks(collector, summary["cell"]) == ["processor"]
+
+
+def clocks(addresses: Addresses, cell: str) -> list[str]:
+    client = clickhouse_connect.get_client(dsn=addresses.clickhouse_url)
+    try:
+        answer = client.query(
+            "SELECT DISTINCT engine_attributes['clock'] FROM graph_executions WHERE cell_id = {cell:String}",
+            parameters={"cell": cell},
+        )
+    finally:
+        client.close()
+    return [row[0] for row in answer.result_rows]
+
+
+def test_without_a_collector_it_says_so_at_once_and_fails(tmp_path: Path) -> None:
+    done = demo(Addresses(tmp_path, 1, 1, 1, 1), "--seconds", "0.2", "--clock", "processor")
+    assert done.returncode == 1
+    starting, warning, *_, error = done.stderr.splitlines()
+    assert starting.startswith("starting: ")
+    assert warning.startswith("nothing listens at http://127.0.0.1:1 (")
+    assert warning.endswith("start a collector with `tachograph up` or `tachograph collect`")
+    assert error == "tachograph: none of the executions reached http://127.0.0.1:1: start a collector there"
+    assert "; 0 sent; lost: " in done.stdout
 
 
 def late_share(addresses: Addresses, cell: str) -> float:

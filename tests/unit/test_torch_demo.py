@@ -210,9 +210,19 @@ def test_requests_are_the_seeds() -> None:
 def test_stumbles_as_they_are_written() -> None:
     assert host_delay_of("60ms@10s") == HostDelay(10.0, 0.06)
     assert host_delay_of(" 2.5ms@0.5s ") == HostDelay(0.5, 0.0025)
-    for wrong in ("60ms", "60@10s", "-1ms@2s", "60ms@10s!", "10001ms@1s", ""):
-        with pytest.raises(DemoOptionError, match="write it as 60ms@10s"):
+    for wrong, why in (
+        ("60ms", "is no stumble"),
+        ("60@10s", "is no stumble"),
+        ("-1ms@2s", "lasts -1 ms"),
+        ("0ms@2s", "lasts 0 ms"),
+        ("60ms@10s!", "is no stumble"),
+        ("10001ms@1s", "lasts 10001 ms, not more than 0 and at most 10 s"),
+        ("60ms@-1s", "lies before the start, at -1 s"),
+        ("", "is no stumble"),
+    ):
+        with pytest.raises(DemoOptionError, match=f"{why}.*write it as 60ms@10s"):
             host_delay_of(wrong)
+    assert str(HostDelay(0.5, 0.0025)) == "2.5ms@0.5s"
 
 
 class Nowhere(NamedTuple):
@@ -225,16 +235,19 @@ def test_wrong_options_are_refused_before_anything_is_started() -> None:
     for options, endpoint, said in (
         ({"host_delay": ["60ms"]}, "http://127.0.0.1:1", "write it as 60ms@10s"),
         ({"cost_model": "mean"}, "http://127.0.0.1:1", "no cost model is called 'mean'"),
+        ({"host": " "}, "http://127.0.0.1:1", "--host is empty"),
         ({}, "nowhere", "'nowhere' is no OTLP endpoint"),
     ):
-        with pytest.raises(EngineHooksError, match=said):
+        with pytest.raises(EngineHooksError, match=said) as refused:
             torch_engine(Nowhere(endpoint), **options)  # type: ignore[arg-type]
+        assert refused.value.exit_code == (2 if options else 1)
 
 
 def test_each_stumble_happens_once_in_order_of_time() -> None:
     slept: list[float] = []
     delays = HostDelays([HostDelay(5, 0.2), HostDelay(1, 0.1)], slept.append)
-    for elapsed_s in (0.5, 1.0, 1.1, 6.0, 7.0):
-        delays.meet(elapsed_s)
+    assert [delays.meet(elapsed_s) for elapsed_s in (0.5, 1.0, 1.1)] == [False, True, False]
+    assert delays.waiting == [HostDelay(5, 0.2)]
+    assert [delays.meet(elapsed_s) for elapsed_s in (6.0, 7.0)] == [True, False]
     assert slept == [0.1, 0.2]
     assert [met.delay.at_s for met in delays.met] == [1, 5]

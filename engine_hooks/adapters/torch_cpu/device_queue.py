@@ -90,6 +90,10 @@ class DeviceQueue:
         """The clock that events are stamped by: the host's monotonic one."""
         return time.monotonic_ns()
 
+    def sleep(self, duration_s: float) -> None:
+        """Let the host do nothing for so long, by the same clock."""
+        time.sleep(duration_s)
+
     def submit(self, work: Callable[[], object]) -> None:
         """Run this after everything submitted before.
 

@@ -1,6 +1,5 @@
 """What the demo engine says of itself, while it runs and at the end."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -8,6 +7,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from engine_hooks.commands.demo.asked import Asked
+from engine_hooks.commands.demo.outcome import outcome_of
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.torch_demo.engine import SpeculativeEngine
 
@@ -15,14 +16,15 @@ SHOWN_EVERY_S: Final = 0.5
 MS_NS: Final = 1e6
 
 
-def opening(engine: SpeculativeEngine, instance: str, endpoint: str) -> str:
+def opening(engine: SpeculativeEngine, asked: Asked, endpoint: str) -> str:
     """What was measured at the start, in one line, and where executions go, in another."""
     tuning, (plain, speculative) = engine.tuning, engine.graphs
     plain_ms, speculative_ms = (tuning.gpu_times_ns[drafts] / MS_NS for drafts in (0, tuning.drafts))
+    duration = f"for {asked.seconds:g} s of {asked.clock} time" if asked.seconds else "until Ctrl-C"
     return (
         f"{plain.name} takes {plain_ms:.1f} ms, {speculative.name} {speculative_ms:.1f} ms with {tuning.drafts} drafts "
         f"a lane, {tuning.acceptance[0]:.0%} of the first ones accepted: {tuning.gain:.2f} times plain decode\n"
-        f"{instance}: {engine.scheduler.cost_model.name}, sending to {endpoint}; Ctrl-C ends it"
+        f"{asked.instance}: {engine.scheduler.cost_model.name}, sending to {endpoint}, {duration}"
     )
 
 
@@ -59,8 +61,7 @@ def state_of(engine: SpeculativeEngine) -> str:
 
 def estimates_of(engine: SpeculativeEngine) -> dict[str, dict[str, int]]:
     """What the scheduler charges each graph now, in ns."""
-    now_ns = time.monotonic_ns()
-    estimates = {graph.name: engine.scheduler.cost_model.estimate(graph.name, now_ns) for graph in engine.graphs}
+    estimates = {graph.name: engine.scheduler.cost_model.estimate(graph.name, engine.now_ns) for graph in engine.graphs}
     return {
         name: {"gpu_ns": estimate.gpu_ns, "handoff_ns": estimate.handoff_ns}
         for name, estimate in estimates.items()
@@ -68,17 +69,24 @@ def estimates_of(engine: SpeculativeEngine) -> dict[str, dict[str, int]]:
     }
 
 
-def summary_of(engine: SpeculativeEngine, recorder: Recorder, instance: str) -> dict[str, Any]:
-    """The run as `--json` prints it. Calibrations at the start are not counted."""
+def summary_of(engine: SpeculativeEngine, recorder: Recorder, asked: Asked) -> dict[str, Any]:
+    """The run as `--json` prints it.
+
+    `executions` and `calibrations`, those of the start, are together what was recorded, to be `sent` or `lost`.
+    """
     totals, tuning = engine.totals, engine.tuning
     lost = [*engine.executions.losses.items(), *recorder.losses.items()]
     return {
-        "service_instance_id": instance,
+        "service_instance_id": asked.instance,
+        "cell": asked.cell,
+        "clock": asked.clock,
         "cost_model": engine.scheduler.cost_model.name,
         "seconds": engine.ran_s,
         "executions": totals.executions,
+        "calibrations": totals.calibrations,
         "tokens_per_second": totals.tokens_emitted / (engine.ran_s or 1),
         "plain_fraction": totals.plain_fraction,
+        "host_late_by_itself": {kind: totals.late[kind] for kind in (graph.kind for graph in engine.graphs)},
         "graphs": {graph.name: graph.kind for graph in engine.graphs},
         "gain_at_start": tuning.gain,
         "acceptance_at_start": list(tuning.acceptance),
@@ -87,6 +95,7 @@ def summary_of(engine: SpeculativeEngine, recorder: Recorder, instance: str) -> 
         "host_delays": [
             {"began_unix_ns": met.began_unix_ns, "duration_s": met.delay.duration_s} for met in engine.delays.met
         ],
+        "outcome": outcome_of(engine, asked),
         "estimates": estimates_of(engine),
         "sent": recorder.exported,
         "lost": {str(reason): count for reason, count in lost if count},
@@ -99,11 +108,11 @@ def as_text(summary: Mapping[str, Any]) -> str:
         f"{name} {(own['gpu_ns'] + own['handoff_ns']) / MS_NS:.1f} ms" for name, own in summary["estimates"].items()
     )
     lost = ", ".join(f"{count:,} {reason}" for reason, count in summary["lost"].items())
-    asked, met = summary["host_delays_asked"], len(summary["host_delays"])
     lines = [
         f"{summary['seconds']:.1f} s, {summary['tokens_per_second']:,.0f} tokens/s, "
         f"{summary['plain_fraction']:.0%} of the decoding plain; charged at the end: {charged}",
-        f"{met} of {asked} host delays met a speculative round" if asked else "",
-        f"{summary['sent']:,} executions sent" + (f"; lost: {lost}" if lost else ""),
+        *summary["outcome"],
+        f"{summary['executions'] + summary['calibrations']:,} executions recorded, {summary['calibrations']} of them "
+        f"calibrations at the start; {summary['sent']:,} sent" + (f"; lost: {lost}" if lost else ""),
     ]
-    return "\n".join(line for line in lines if line)
+    return "\n".join(lines)

@@ -13,12 +13,16 @@ from typing import Annotated, Final
 
 import typer
 
+from engine_hooks.adapters.torch_cpu.device_queue import DeviceQueue
+from engine_hooks.adapters.torch_cpu.processor_queue import ProcessorQueue
+from engine_hooks.commands.demo.asked import Asked, Clock
+from engine_hooks.commands.demo.reaching import warn_where_nothing_listens
 from engine_hooks.commands.demo.settings import SendingSettings
 from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.sending import endpoint_url
-from engine_hooks.torch_demo.errors import TorchMissingError
+from engine_hooks.torch_demo.errors import AllLostError, DemoOptionError, TorchMissingError
 from engine_hooks.torch_demo.host_delay import HostDelays, host_delay_of
 
 FLUSH_S: Final = 5.0
@@ -54,10 +58,18 @@ def torch_engine(
             show_default=False,
         ),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0, help="How long to run. 0: until Ctrl-C.")] = 0,
+    seconds: Annotated[float, typer.Option(min=0, help="How long to run, by its clock. 0: until Ctrl-C.")] = 0,
+    clock: Annotated[
+        Clock, typer.Option(help="processor: host and device by their processor time, for a machine with other work.")
+    ] = Clock.WALL,
     seed: Annotated[int, typer.Option(min=0, max=2**31, help="Of weights, prompts and samples.")] = 0,
     host: Annotated[str, typer.Option(help="The engine's host name in the record.")] = "demo-torch",
-    cell: Annotated[str, typer.Option(help="The cell's name in the record.", show_default="30 s windows")] = "",
+    cell: Annotated[
+        str,
+        typer.Option(
+            help="The cell's name in the record.", show_default="the run is one cell; windows of 30 s without --seconds"
+        ),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Run a small real engine on the CPU: a transformer, drafts, verification, two submissions in flight.
@@ -66,26 +78,41 @@ def torch_engine(
     whose gain over it is nearest to half as much again. Needs PyTorch.
     """
     # What is wrong is refused now, not after the start.
-    model, delays = cost_model_named(cost_model), HostDelays(map(host_delay_of, host_delay or ()))
+    model, delays = cost_model_named(cost_model), [host_delay_of(text) for text in host_delay or ()]
+    resource = torch_resource(host, cost_model, clock)
     require_torch()
-    resource = torch_resource(host, cost_model)
     recorder = recorder_to(settings.otlp_endpoint, resource)
-    from engine_hooks.adapters.torch_cpu.device_queue import DeviceQueue  # noqa: PLC0415 - torch takes seconds
+    typer.echo("starting: loading PyTorch and measuring every verification budget takes some seconds", err=True)
+    warn_where_nothing_listens(settings.otlp_endpoint)
     from engine_hooks.commands.demo.report import as_text, opening, progress_of, summary_of  # noqa: PLC0415
-    from engine_hooks.torch_demo.starting import engine_on  # noqa: PLC0415
+    from engine_hooks.torch_demo.starting import engine_on  # noqa: PLC0415 - torch takes seconds
 
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    asked = Asked(resource.service_instance_id, cell or own_cell(cost_model, seconds), seconds, clock)
     stopping = Stopping()
-    with DeviceQueue() as queue:
-        engine = engine_on(queue, model, recorder.record, seed=seed, delays=delays, cell=cell)
+    with queue_by(clock) as queue:
+        stumbles = HostDelays(delays, queue.sleep)
+        engine = engine_on(queue, model, recorder.record, seed=seed, delays=stumbles, cell=asked.cell)
         if not as_json:
-            typer.echo(opening(engine, resource.service_instance_id, settings.otlp_endpoint))
+            typer.echo(opening(engine, asked, settings.otlp_endpoint))
         with progress_of(engine) as show:
             engine.run(seconds, stopping, show)
     logging.getLogger("engine_hooks.recorder").setLevel(logging.CRITICAL)  # the summary says what was not sent
     recorder.stop(FLUSH_S)
-    summary = summary_of(engine, recorder, resource.service_instance_id)
+    summary = summary_of(engine, recorder, asked)
     typer.echo(json.dumps(summary, indent=2) if as_json else as_text(summary))
+    if summary["lost"] and not summary["sent"]:
+        raise AllLostError(f"none of the executions reached {settings.otlp_endpoint}: start a collector there")
+
+
+def own_cell(cost_model: str, seconds: float) -> str:
+    """A name for the run as one cell; none where it has no end, and is judged by the calendar."""
+    return f"{cost_model}-{int(time.time())}" if seconds else ""
+
+
+def queue_by(clock: Clock) -> DeviceQueue:
+    """The device, by that clock."""
+    return ProcessorQueue() if clock == Clock.PROCESSOR else DeviceQueue()
 
 
 def require_torch() -> None:
@@ -94,8 +121,14 @@ def require_torch() -> None:
         raise TorchMissingError(f"the demo engine needs PyTorch, which {sys.executable} lacks: pip install torch")
 
 
-def torch_resource(host: str, package: str) -> EngineResource:
-    """The resource of this run."""
+def torch_resource(host: str, package: str, clock: Clock) -> EngineResource:
+    """The resource of this run. It says by what clock the times are.
+
+    Raises:
+        DemoOptionError: the host has no name.
+    """
+    if not host.strip():
+        raise DemoOptionError("--host is empty: name the host that the record shows, or leave the option out")
     return EngineResource(
         f"{host}-{int(time.time())}-{os.getpid()}",
         service_name="tachograph-demo",
@@ -104,6 +137,7 @@ def torch_resource(host: str, package: str) -> EngineResource:
         engine_version=version("torch"),
         engine_package=package,
         engine_recipe="4-lanes",
+        engine_attributes={"clock": clock},
         gpu_ids=("cpu",),
     )
 
