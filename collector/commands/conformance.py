@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -62,6 +63,8 @@ def _check_call(files: list[Path] | None, *, listen: bool, only_listening: tuple
         _nothing("name files, or give --listen" if not listen else "give either files or --listen")
     if not listen and any(only_listening):
         _nothing("--grpc-port, --http-port, --seconds and --executions go with --listen")
+    if not all(isfinite(given) for given in only_listening if given is not None):
+        _nothing("--seconds is no number: leave it out to listen until Ctrl-C")
 
 
 def _nothing(why: str) -> NoReturn:

@@ -153,6 +153,17 @@ def test_the_first_and_last_times_are_taken(inbox: Inbox, trace: Path, date: str
     assert len(inbox.requests) == 1
 
 
+def test_launches_that_the_contract_refuses_one_and_all_are_nothing_to_import(inbox: Inbox, trace: Path) -> None:
+    too_long = json.loads(trace_of(2))
+    for event in too_long["traceEvents"]:
+        event["dur"] = 2 * 3600 * 1e6 if event["cat"] == "kernel" else event["dur"]
+    trace.write_text(json.dumps(too_long))
+    with pytest.raises(TraceImportError, match=r"holds 2 graph launches, none of them usable: 2 .*one hour") as error:
+        import_traces(inbox.settings, [trace])
+    assert "\n" not in str(error.value)
+    assert not inbox.requests
+
+
 def test_a_file_named_twice_is_read_once(
     inbox: Inbox, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,18 +46,20 @@ def imported_profile(profile: Profile, kind: GraphKind, shift: Shift = UNMOVED) 
     """A profile's graph executions. The same content, kind and moved times give the same result, wherever it lies.
 
     Raises:
-        NothingToImportError: it holds no graph launch with device operations.
+        NothingToImportError: it holds no graph launch with device operations, or none that the contract takes.
         WrongShiftError: `base` is asked for and the file has none.
     """
     launches = launches_of(profile, kind)
-    if not launches.by_place:
-        raise NothingToImportError(_nothing(profile, launches))
-    shift_ns = _shift_ns(profile, launches, shift)
     skipped: Counter[str] = Counter(launches.skipped)
+    if not launches.by_place:
+        raise NothingToImportError(_nothing(profile, skipped))
+    shift_ns = _shift_ns(profile, launches, shift)
     instances = tuple(
         _instance(_resource(profile, profile.places[place], kind, shift_ns), profile.places[place], found, skipped)
         for place, found in _moved(launches.by_place, shift_ns).items()
     )
+    if not any(instance.executions for instance in instances):
+        raise NothingToImportError(_nothing(profile, skipped))
     return ImportedTrace(
         profile.path,
         instances,
@@ -88,13 +90,13 @@ def _instance(resource: EngineResource, place: Place, found: PlaceLaunches, skip
     return EngineInstance(resource, place.device, tuple(kept), found.device_busy_ns, found.device_span_ns)
 
 
-def _nothing(profile: Profile, launches: Launches) -> str:
+def _nothing(profile: Profile, skipped: Mapping[str, int]) -> str:
     if not profile.launches:
         return (
             f"{profile.path} holds no graph launch (cudaGraphLaunch, hipGraphLaunch) among its {profile.contents}: "
             "profile the engine while it runs graphs, with the GPU's activities recorded"
         )
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in launches.skipped.items())
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
     return f"{profile.path} holds {len(profile.launches):,} graph launches, none of them usable: {reasons}"
 
 
