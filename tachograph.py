@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ try:
     from pydantic_settings import SettingsConfigDict
     from rich.console import Console
 
+    from collector.access.behind import settings_behind
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
     from collector.access.settings import access_of
     from collector.commands.backup import backup, restore
@@ -217,8 +218,8 @@ def fail(line: str) -> None:
     typer.echo(f"tachograph: {line}", err=True)
 
 
-def settings_options() -> list[inspect.Parameter]:
-    """One flag for each setting that is no secret, its default and environment variable shown in the help.
+def settings_options(names: Container[str] = Settings.model_fields) -> list[inspect.Parameter]:
+    """One flag for each of these settings that is no secret, its default and environment variable shown in the help.
 
     A flag would show a secret to everybody on the machine.
     """
@@ -238,12 +239,12 @@ def settings_options() -> list[inspect.Parameter]:
             ],
         )
         for name, field in Settings.model_fields.items()
-        if field.annotation is not SecretStr
+        if field.annotation is not SecretStr and name in names
     ]
 
 
 def takes_settings(command: Callable[..., Any], *, reads: bool = True) -> Callable[..., Any]:
-    """A typer command from a room's function: its `settings` parameter becomes one flag for each setting.
+    """A typer command from a room's function: its `settings` parameter becomes one flag for each setting it uses.
 
     Args:
         command: A function whose first parameter is `settings`.
@@ -251,7 +252,7 @@ def takes_settings(command: Callable[..., Any], *, reads: bool = True) -> Callab
     """
     signature = inspect.signature(command, eval_str=True)
     own = [parameter for name, parameter in signature.parameters.items() if name != "settings"]
-    options = settings_options()
+    options = settings_options(settings_behind(signature.parameters["settings"].annotation, filled=reads))
 
     @functools.wraps(command)
     def run(**arguments: Any) -> Any:
