@@ -60,7 +60,10 @@ def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRET
     rows: list[tuple[datetime, datetime]] = [(first, last) for first, last in found.result_rows]
     settings = {name: value for name, value in _SETTINGS.items() if name in client.server_settings}
     for first, last in rows:
-        bounds = {"from": _text(first - timedelta(microseconds=1)), "to": _text(min(last + HISTORY, LAST.replace(tzinfo=last.tzinfo)))}
+        bounds = {
+            "from": _text(first - timedelta(microseconds=1)),
+            "to": _text(min(last + HISTORY, LAST.replace(tzinfo=last.tzinfo))),
+        }
         client.command(_statement("judge_cells"), parameters=bounds, settings=settings)
     return len(rows)
 
