@@ -6,6 +6,8 @@ long ago things were.
 """
 
 import os
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -31,7 +33,7 @@ from queries.alerts.delivery.receivers import own_silences
 from queries.alerts.delivery.silences import Matcher, Silence
 from queries.alerts.states import State
 from queries.annotations.marks import Mark
-from tests.browser.driven import dashboards
+from tests.browser.driven import ROOT, dashboards
 from tests.browser.labelled_cells import FEW, STUCK_CELL, STUCK_INSTANCE
 from tests.browser.two_arms import BEGAN as ARMS_BEGAN
 from tests.browser.two_arms import store_arms
@@ -100,12 +102,8 @@ PLACES = (
 @contextmanager
 def staged(data_dir: Path, cases: Path) -> Iterator[Stage]:
     """The dashboards over the whole stage."""
-    with closing(open_store(data_dir)) as client:
-        apply_schema(client)
-        store_fleet(client)
-        store_arms(client)
-        store_marks(client)
-        store_history(client)
+    # In a process of its own: one that runs tests has an embedded engine open already.
+    subprocess.run([sys.executable, "-m", "tests.browser.staged", str(data_dir)], check=True, cwd=ROOT)
     leave_alerts(data_dir)
     keep_silence(data_dir)
     with running_collector(data_dir) as addresses:
@@ -116,6 +114,16 @@ def staged(data_dir: Path, cases: Path) -> Iterator[Stage]:
         }
         with dashboards(addresses.clickhouse_url, **settings) as url:
             yield Stage(url, data_dir)
+
+
+def set_up(data_dir: Path) -> None:
+    """All that a client writes."""
+    with closing(open_store(data_dir)) as client:
+        apply_schema(client)
+        store_fleet(client)
+        store_arms(client)
+        store_marks(client)
+        store_history(client)
 
 
 def store_fleet(client: Client) -> None:
@@ -228,3 +236,7 @@ def cases_here() -> Path | None:
     """The labelled cells beside the checkout, if they are there."""
     path = Path(os.path.abspath(__file__)).parents[3] / "shared" / "cases"
     return path if path.is_dir() else None
+
+
+if __name__ == "__main__":
+    set_up(Path(sys.argv[1]))

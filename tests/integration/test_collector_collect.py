@@ -87,7 +87,8 @@ def test_collects_tells_its_addresses_and_ends_in_time(tmp_path: Path, number: s
     assert process.returncode == 0
     assert all(port in said for port in ports.values())
     assert "Traceback" not in said
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["clickhouse", "clickhouse.xml", "spool"]
+    left = ["backup-links", "clickhouse", "clickhouse.xml", "control.key", "spool"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
 
 
 def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
