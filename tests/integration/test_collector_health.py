@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -76,7 +77,17 @@ def test_the_ledger_adds_up_at_each_door(doors: Doors) -> None:
 def test_state_is_what_the_doctor_reads(doors: Doors) -> None:
     send_some_of_everything(doors)
     state = get(doors, "/state").json()
-    assert set(state) == {"version", "now_unix_ms", "ledger", "stored_by_day", "spool", "store", "sampling", "disk"}
+    assert set(state) == {
+        "version",
+        "now_unix_ms",
+        "ledger",
+        "stored_by_day",
+        "spool",
+        "store",
+        "sampling",
+        "disk",
+        "retention_pinned",
+    }
     assert sum(state["stored_by_day"].values()) == 4
     assert state["ledger"]["grpc"]["stored"] == 3
 
@@ -91,7 +102,10 @@ def test_alive_and_storing_are_told_apart(tmp_path: Path) -> None:
         limits = PATIENT._replace(drain=PATIENT.drain._replace(answer_within_s=0.0), stop_s=0.0)
         writer = Writer(spool, away, metrics := CollectorMetrics(), limits)  # type: ignore[arg-type]
         with serving(writer, metrics) as doors:
-            assert get(doors, "/readyz").status_code == 200
+            deadline = time.monotonic() + 20
+            while (early := get(doors, "/readyz")).status_code == 200 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert set(early.json()["reasons"]) == {"writer"}
             for number in range(10):
                 doors.post(request_of([execution(number)]), **PROTOBUF)
             answer = get(doors, "/readyz")

@@ -78,7 +78,7 @@ def test_keys_walk_the_fleet_and_tell_of_a_cell(url: str) -> None:
         terminal.type("\x1b[A\x1b[D")
         terminal.wait_for(shows("> node-1-a", "00:01:00 · node-1-a · cell 1793491260"))
         terminal.type("\r")
-        terminal.wait_for(shows("Mostly in plain decode (100%)"))
+        terminal.wait_for(shows("Mostly in plain decode (100 %)"))
         terminal.type("s")
         terminal.wait_for(shows("by slowest"))
         terminal.type("/2q")

@@ -109,3 +109,11 @@ def test_idle_time_charged_to_graphs_is_idle_time_of_the_device(
             if run.started_at + (run.graph_gpu_start_offset_ns or 0) > first and not run.graph_after_idle
         )
         assert 0 <= charged <= own.device_span_ns - own.device_busy_ns
+
+
+def test_of_graphs_that_start_together_one_is_charged_the_idle_time_before_them() -> None:
+    place = PLACES[0]
+    before = Operation(None, 0, 1, place, 1)
+    together = [Operation(0, 11, 5, place, 1), Operation(1, 11, 7, place, 2)]
+    found = launches({0: (0, 0), 1: (0, 0)}, [before, *together]).by_place[place]
+    assert [run.graph_wall_time_ns - run.graph_gpu_time_ns for run in found.executions] == [10, 0]

@@ -20,6 +20,8 @@ class Run(NamedTuple):
     """The stream of its first operation."""
     shapes: tuple[int, ...]
     """Of each operation, sorted."""
+    starts_with_another: bool
+    """Another graph starts on the device at the same moment, and stands before it."""
 
 
 class Device:
@@ -39,6 +41,7 @@ class Device:
         self.busy = BusyTime(started_at, ended_at)
         is_graph = np.isin(self._correlations, np.fromiter(graphs, np.int64))
         self._graphs = Ends(self._start[is_graph], self._end[is_graph])
+        self._starts_with_another = _repeated(self._start, np.flatnonzero(is_graph))
         self._take_submissions(profile)
 
     def _group(self, columns: DeviceOperations, rows: Times, started_at: Times, ended_at: Times) -> None:
@@ -81,6 +84,7 @@ class Device:
             int(self._end[group]),
             int(self._stream[group]),
             tuple(np.sort(self._shapes[first:last]).tolist()),
+            bool(self._starts_with_another[group]),
         )
 
     def queue_depth(self, launched_at: int, run: Run) -> int:
@@ -93,14 +97,25 @@ class Device:
     def free_at(self, run: Run) -> int | None:
         """End of what the run had to follow, its stream's previous operation and the device's previous graph.
 
-        At most the run's own start; None where the profile holds neither.
+        At most the run's own start; None where the profile holds neither. Of graphs that start at the same moment
+        only one had to wait: idle time is charged once.
         """
+        if run.starts_with_another:
+            return run.started_at
         ends = (self._streams[run.stream].ends.before(run.started_at), self._graphs.before(run.started_at))
         return max((end for end in ends if end is not None), default=None)
 
 
 def _at(column: "array[int]", rows: Times) -> Times:
     return np.frombuffer(column, dtype=np.int64)[rows]
+
+
+def _repeated(values: Times, places: Times) -> NDArray[np.bool_]:
+    """Which of `places` hold a value that an earlier one of them holds."""
+    repeated = np.zeros(len(values), np.bool_)
+    repeated[places] = True
+    repeated[places[np.unique(values[places], return_index=True)[1]]] = False
+    return repeated
 
 
 def _streams(started_at: Times, ended_at: Times, stream: Times) -> "dict[int, _Stream]":
