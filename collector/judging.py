@@ -3,22 +3,16 @@
 Why here and not in each question: docs/decisions/0020-live-queries.md
 """
 
-import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Any, Final
 
-import structlog
 from clickhouse_connect.driver.client import Client
-from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.clickhouse import first_line
-from collector.errors import CollectorError
+from collector.repeated_look import RepeatedLook
 from collector.store_client import StoreClient
-
-log = structlog.get_logger(__name__)
 
 JUDGE_EVERY_S: Final = 10.0
 """How often to look for cells to judge: about as long as a verdict may lag behind what is stored."""
@@ -32,6 +26,8 @@ STRETCHES_AT_ONCE: Final = 6
 """Stretches of ten minutes that are judged before looking again, the latest first: an import does not hold up what is live."""
 SHARE_MAX: Final = 0.05
 """Of the time, at most so much is spent on judging."""
+STOP_WITHIN_S: Final = 10.0
+"""A statement under way may take so long to end."""
 HISTORY: Final = timedelta(seconds=600)
 """As far after a cell, what its graphs cost is looked for."""
 LAST: Final = datetime(2262, 4, 11, 23, 47, 16)  # noqa: DTZ001 -- of the zone that it is compared in
@@ -68,8 +64,8 @@ def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRET
     return len(rows)
 
 
-class CellJudge:
-    """A thread that judges what arrives. `start` it once, `stop` it once.
+class CellJudge(RepeatedLook):
+    """A thread that judges what arrives.
 
     Args:
         store: A client for it alone.
@@ -80,32 +76,15 @@ class CellJudge:
     def __init__(
         self, store: StoreClient, every_s: float = JUDGE_EVERY_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        super().__init__(
+            "judging", "cells not judged", every_s, share_max=SHARE_MAX, ends_within_s=STOP_WITHIN_S, clock=clock
+        )
         self._store = store
-        self._every_s = every_s
-        self._clock = clock
         self._all_at = float("-inf")
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="judging", daemon=True)
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End, after the statement under way: within seconds."""
-        self._stopping.set()
-        self._thread.join(timeout=10)
-
-    def _run(self) -> None:
-        wait_s = self._every_s
-        while not self._stopping.wait(wait_s):
-            began = self._clock()
-            try:
-                with self._store.using() as client:
-                    self.look(client)
-            except (CollectorError, ClickHouseError) as error:
-                log.warning("cells not judged", error=first_line(error))
-            wait_s = max(self._every_s, (self._clock() - began) / SHARE_MAX)
+    def see_to_it(self) -> None:
+        with self._store.using() as client:
+            self.look(client)
 
     def look(self, client: Client) -> int:
         """Judge what needs it now, and return how many stretches were judged."""

@@ -43,6 +43,7 @@ from collector.receivers.health import HealthReceiver
 from collector.receivers.limits import DoorLimits
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
+from collector.repeated_look import RepeatedLook
 from collector.retention import parsed_retention
 from collector.sampling.rules import SamplingRules
 from collector.sampling.sampler import Sampler
@@ -170,7 +171,7 @@ class Collector:
         self._serve(starting, self._http_server(writer, self._further_doors(starting, writer), http))
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
-        self._start_judge(starting)
+        self._keep_looking(starting, CellJudge(self._store_client(starting)))
         self._start_sampler(starting)
 
     def _http_server(self, writer: Writer, further: list[Route], listening: socket.socket) -> HttpServer:
@@ -217,33 +218,30 @@ class Collector:
         return writer
 
     def _start_bound(self, starting: ExitStack) -> StoreBound:
-        store = StoreClient(self._open)
-        starting.callback(store.close)
-        bound = StoreBound(store, self.settings.store_bytes_max)
-        bound.start()
-        starting.callback(bound.stop)
+        bound = StoreBound(self._store_client(starting), self.settings.store_bytes_max)
+        self._keep_looking(starting, bound)
         self.metrics.registry.register(StoreMetrics(lambda: bound.state))
         self.health.watch("store", bound.trouble)
         return bound
 
-    def _is_store_full(self) -> bool:
-        return self._bound is not None and self._bound.state.is_full
-
-    def _start_judge(self, starting: ExitStack) -> None:
+    def _store_client(self, starting: ExitStack) -> StoreClient:
         store = StoreClient(self._open)
         starting.callback(store.close)
-        judge = CellJudge(store)
-        judge.start()
-        starting.callback(judge.stop)
+        return store
+
+    def _keep_looking(self, starting: ExitStack, look: RepeatedLook) -> None:
+        look.start()
+        starting.callback(look.stop)
+
+    def _is_store_full(self) -> bool:
+        return self._bound is not None and self._bound.state.is_full
 
     def _start_sampler(self, starting: ExitStack) -> None:
         if self.settings.sampling is None:
             return
-        store = StoreClient(self._open)
-        starting.callback(store.close)
+        store = self._store_client(starting)
         self._sampler = Sampler(store, self.settings.sampling, self.settings.clickhouse_cluster)
-        self._sampler.start()
-        starting.callback(self._sampler.stop)
+        self._keep_looking(starting, self._sampler)
 
     def _sampled(self) -> Sampled | None:
         return self._sampler.sampled if self._sampler else None
@@ -251,9 +249,7 @@ class Collector:
     def _further_doors(self, starting: ExitStack, writer: Writer) -> list[Route]:
         """What else the HTTP port answers: rows computed from executions, orders, health and metrics."""
         spool = writer.spool
-        own, rows = StoreClient(self._open), StoreClient(self._open)
-        starting.callback(own.close)
-        starting.callback(rows.close)
+        own, rows = self._store_client(starting), self._store_client(starting)
         self.health.watch("clickhouse", own.trouble)
         self.metrics.registry.register(SpoolMetrics(spool))
         self.metrics.registry.register(ClockMetrics(ClockWatch(own).offsets))

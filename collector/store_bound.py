@@ -4,14 +4,11 @@ Near the bound it warns. Beyond it, whole days of executions go, the oldest firs
 they alone are too much, new requests are turned away with a time to come again. It never stops without a word.
 """
 
-import threading
 from typing import Any, Final, NamedTuple
 
 import structlog
-from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.clickhouse import first_line
-from collector.errors import CollectorError
+from collector.repeated_look import RepeatedLook
 from collector.store_client import StoreClient
 
 log = structlog.get_logger(__name__)
@@ -47,23 +44,13 @@ class BoundState(NamedTuple):
         return self.bytes / self.bytes_max if self.bytes_max else 0.0
 
 
-class StoreBound:
-    """Looks every few seconds. `start` once, `stop` once."""
+class StoreBound(RepeatedLook):
+    """Looks every few seconds."""
 
     def __init__(self, store: StoreClient, bytes_max: int) -> None:
+        super().__init__("tachograph-bound", "the store's size is not known", _LOOK_EVERY_S, looks_at_once=True)
         self._store = store
         self._state = BoundState(bytes_max=bytes_max)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="tachograph-bound", daemon=True)
-
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End; within a look."""
-        self._stopping.set()
-        self._thread.join()
 
     @property
     def state(self) -> BoundState:
@@ -105,15 +92,9 @@ class StoreBound:
                 log.warning("oldest executions dropped: the store is full", day=day["partition"], rows=day["rows"])
         self._state = state._replace(bytes=size, is_full=bool(bytes_max) and size > bytes_max)
 
-    def _run(self) -> None:
-        while True:
-            try:
-                self.look()
-                self._warn()
-            except (CollectorError, ClickHouseError) as error:
-                log.warning("the store's size is not known", error=first_line(error))
-            if self._stopping.wait(_LOOK_EVERY_S):
-                return
+    def see_to_it(self) -> None:
+        self.look()
+        self._warn()
 
     def _warn(self) -> None:
         state = self._state

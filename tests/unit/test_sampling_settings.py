@@ -76,7 +76,7 @@ def test_the_health_page_tells_it_where_sampling_is_on() -> None:
 def test_a_sampler_looks_by_itself_and_ends(clickhouse: Client) -> None:
     sampler = Sampler(StoreClient(lambda: clickhouse), SamplingRules(), every_s=60)
     sampler.start()
-    sampler.look()
+    sampler.see_to_it()
     assert sampler.sampled == Sampled()
     sampler.stop()
 
