@@ -14,6 +14,8 @@ class Costs(NamedTuple):
     written_bytes: int
     memory_bytes: int
     memory_peak_bytes: int
+    memory_own_bytes: int
+    """Without what is mapped from files, which the system takes back when it likes."""
 
 
 def costs_of(pid: int) -> Costs:
@@ -26,6 +28,7 @@ def costs_of(pid: int) -> Costs:
         written_bytes=int(_table(proc / "io")["write_bytes"]),
         memory_bytes=_kibibytes(status["VmRSS"]),
         memory_peak_bytes=_kibibytes(status["VmHWM"]),
+        memory_own_bytes=_kibibytes(status["RssAnon"]),
     )
 
 

@@ -11,12 +11,13 @@ SMALL = """
 import json, sys
 from pathlib import Path
 from rich.console import Console
-from tests.benchmarks.bench_ingest import Sizes, figures, show, soak
+from tests.benchmarks.bench_ingest import Sizes, collector, figures, show
+from tests.benchmarks.ingest_soak import soak
 
 sizes = Sizes(spans=20, senders=4, requests=40, singles=3, batch_requests=5, repeats=1)
 measured = figures(sizes)
 show(measured, Console(file=sys.stderr))
-Path(sys.argv[1]).write_text(json.dumps({"figures": measured, "soak": soak(0.05, 1.0, lambda line: None)}))
+Path(sys.argv[1]).write_text(json.dumps({"figures": measured, "soak": soak(collector(), 0.05, 1.0, lambda line: None)}))
 """
 
 
