@@ -256,7 +256,8 @@ class BeingInPlain:
     plain_fraction: float
     """Share of ordinary decoding wall time spent in plain decode, as `plain_fraction` in docs/metrics.md."""
     stuck: bool
-    """That share is above 0.3 although there is a speculative graph. No fault by itself."""
+    """As `stuck_plain` has it: that share is above 0.3 although there is a speculative graph, and the cell decoded for
+    3 s. No fault by itself."""
     truly_best_fraction: float | None
     """Of the wall time in plain decode: where it was truly best, within 1 %. `None` without any."""
     spans: tuple[PlainSpan, ...]

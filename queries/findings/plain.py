@@ -9,8 +9,8 @@ from queries.findings.decisions import Decisions
 from queries.findings.findings import BeingInPlain, EndedBy, Ending, PlainSpan, Poison, Verdict
 from queries.findings.moves import Estimates
 from queries.findings.timeline import Bools, Floats, Timeline
+from queries.stuck import stuck_bounds
 
-STUCK_ABOVE: Final = 0.3
 SPAN_NS: Final = 1_000_000_000
 """Shorter stretches of plain decode are no spans."""
 RIGHT_FROM: Final = 0.9
@@ -27,14 +27,14 @@ def being_in_plain(timeline: Timeline, decisions: Decisions | None, estimates: E
     decoding_ns = int(timeline.wall[ordinary].sum())
     fraction = plain_ns / decoding_ns if decoding_ns else 0.0
     choice = bool(timeline.speculative.any()) or (decisions is not None and _speculative_candidates(decisions))
-    stuck = choice and fraction > STUCK_ABOVE
+    stuck = stuck_bounds().stuck(plain_ns, decoding_ns, can_speculate=choice)
     if not choice:
         return BeingInPlain(Verdict.NO_CHOICE, fraction, stuck, 1.0 if plain_ns else None, ())
     if decisions is None or estimates is None:
         return BeingInPlain(Verdict.UNKNOWN if plain_ns else Verdict.NONE, fraction, stuck, None, ())
     spans = tuple(_spans(decisions, estimates))
     best = _truly_best_fraction(decisions, decisions.in_plain)
-    return BeingInPlain(_verdict(best, fraction, spans), fraction, stuck, best, spans)
+    return BeingInPlain(_verdict(best, stuck, spans), fraction, stuck, best, spans)
 
 
 def _speculative_candidates(decisions: Decisions) -> bool:
@@ -43,8 +43,8 @@ def _speculative_candidates(decisions: Decisions) -> bool:
     return bool(candidates.any())
 
 
-def _verdict(best: float | None, fraction: float, spans: tuple[PlainSpan, ...]) -> Verdict:
-    if best is None or (not spans and fraction <= STUCK_ABOVE):
+def _verdict(best: float | None, stuck: bool, spans: tuple[PlainSpan, ...]) -> Verdict:
+    if best is None or not (spans or stuck):
         return Verdict.NONE
     if best >= RIGHT_FROM:
         return Verdict.RIGHT

@@ -1,4 +1,4 @@
-"""One plain fraction: the post-mortem's is the query's, and both are what the executions add up to."""
+"""One plain fraction and one verdict of stuck: the post-mortem's are the query's, and what the executions add up to."""
 
 import random
 
@@ -61,3 +61,29 @@ def test_postmortem_and_query_give_the_same_plain_fraction(clickhouse: Client, c
         assert find_in_cell(clickhouse_url, "", name).being_in_plain.plain_fraction == pytest.approx(right, rel=1e-12)
     figures = {figure.name: figure.value for figure in told(clickhouse_url, "cell-3").story.figures}
     assert figures["plain fraction"] == percent(by_hand(cells["cell-3"]), 1)
+
+
+def either_side_of_the_bounds(start_ms: float, cell: str, plain: int, speculative: int) -> list[GraphExecution]:
+    """Rounds of 10 ms each, the speculative ones first."""
+    graphs = ["P64"] * speculative + ["decode"] * plain
+    return [
+        round_of(int(start_ms) + n, start_ms + 10.0 * n, graph, 10.0, cell_id=cell) for n, graph in enumerate(graphs)
+    ]
+
+
+def test_postmortem_and_query_give_the_same_verdict_of_stuck(clickhouse: Client, clickhouse_url: str) -> None:
+    """On both sides of each bound: a share of 0.3, and 3 s of decoding."""
+    rounds = {"at-share": (90, 210), "above-share": (91, 210), "short": (298, 1), "long-enough": (299, 1)}
+    insert(
+        clickhouse,
+        (
+            one
+            for place, (cell, of) in enumerate(rounds.items())
+            for one in either_side_of_the_bounds((1_000 + place) * 60_000.0, cell, *of)
+        ),
+    )
+    asked = run("cells", clickhouse_url, "rows", **{"from": "2026-10-31"})
+    by_query = {row["cell"]: row["stuck"] for row in asked if row["cell"] in rounds}
+    by_postmortem = {cell: find_in_cell(clickhouse_url, "", cell).being_in_plain.stuck for cell in rounds}
+    assert by_query == by_postmortem
+    assert {cell for cell, stuck in by_query.items() if stuck} == {"above-share", "long-enough"}
