@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from clickhouse_connect.driver.client import Client
-from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 
 from dashboards.links import cell_address
 from tests.browser.driven import CHROMIUM, browser, dashboards, drawn
@@ -78,10 +78,10 @@ def test_a_click_on_an_execution_shows_all_of_it_and_the_link_says_so(
 def follow(page: Page, mark: str, to: re.Pattern[str]) -> None:
     """Click a mark until its page comes: a chart that is just being drawn anew loses the click."""
     for _ in range(10):
-        page.locator(mark).first.click(force=True)
         try:
+            page.locator(mark).first.click(force=True)
             page.wait_for_url(to, timeout=6_000)
-        except TimeoutError:
+        except Error:  # Not there in time, or taken away between being found and being clicked.
             continue
         return
     raise AssertionError(f"{page.url} is still there after ten clicks")
