@@ -8,7 +8,7 @@ ran: the browser then takes away all of the new one, which stays empty until it 
 
 from functools import wraps
 
-from streamlit.runtime.scriptrunner.script_runner import RerunData, ScriptRunner, get_script_run_ctx
+from streamlit.runtime.scriptrunner import RerunData, ScriptRunner, get_script_run_ctx
 
 
 def pass_over_pages_left() -> None:

@@ -31,9 +31,10 @@ class LateTimer:
         server = route.connect_to_server()
 
         def to_server(message: str | bytes) -> None:
-            asked = BackMsg.FromString(message) if isinstance(message, bytes) else BackMsg()
-            if asked.rerun_script.is_auto_rerun:
-                self._request, self._left = bytes(message), asked.rerun_script.page_script_hash
+            if isinstance(message, bytes):
+                asked = BackMsg.FromString(message).rerun_script
+                if asked.is_auto_rerun:
+                    self._request, self._left = message, asked.page_script_hash
             server.send(message)
 
         def to_page(message: str | bytes) -> None:
