@@ -20,14 +20,13 @@ from dashboards.questions.fleet import (
     engines_in,
     fleet,
     legend_words,
-    narrowed,
     on_page,
     ordered,
     pages_of,
+    stuck_cells,
     worst_stretches,
 )
 from dashboards.questions.ranges import DEFAULT_RANGE, TimeRange, time_parameters
-from dashboards.questions.verdicts import stuck_now
 from dashboards.reading.answers import REFRESH_S, Answer
 from dashboards.words.cells import fleet_sentence
 from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
@@ -36,7 +35,6 @@ from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
 # (A comment: Streamlit would show a string that stands by itself in a page.)
 FILTERS = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe", "arm": "arms"}
 FILTER_PX = 144
-STUCK_NARROWED_MAX = 1000
 
 
 def offered(engines: pd.DataFrame) -> dict[str, list[str]]:
@@ -113,7 +111,7 @@ def nothing(time_range: TimeRange, wanted: Filters) -> None:
         )
 
 
-def stuck_cells(stuck: pd.DataFrame) -> None:
+def list_stuck(stuck: pd.DataFrame) -> None:
     """The stuck cells, worst first, each linked to its page."""
     if stuck.empty:
         return
@@ -128,12 +126,6 @@ def newest(cells: pd.DataFrame) -> datetime:
     return cells.ended_at.max()  # type: ignore[no-any-return]
 
 
-def stuck_asked(filters: Filters) -> Answer:
-    """The stuck cells. Of one concurrency, all are asked for and most left out."""
-    limit = STUCK_NARROWED_MAX if filters.concurrency else STUCK_ROWS_MAX
-    return stuck_now(limit=limit, **filters.parameters)
-
-
 def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) -> list[Answer]:
     """The sentence, the grid and the table; what the table rests on beside."""
     st.markdown(fleet_sentence(found.told.rows, time_range.words))
@@ -142,8 +134,8 @@ def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) 
     if found.stretch_s:
         stuck_stretches(worst_stretches(found.told.rows))
         return []
-    stuck = stuck_asked(filters)
-    stuck_cells(narrowed(stuck.rows, filters.concurrency).head(STUCK_ROWS_MAX))
+    stuck = stuck_cells(filters)
+    list_stuck(stuck.rows.head(STUCK_ROWS_MAX))
     return [stuck]
 
 

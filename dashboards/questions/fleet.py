@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from dashboards.questions.ranges import TimeRange, time_parameters
-from dashboards.questions.verdicts import cells_now
+from dashboards.questions.verdicts import cells_now, stuck_now
 from dashboards.reading.answers import Answer, answer, slow_answer
 from dashboards.words.texts import counted
 
@@ -21,6 +21,8 @@ STRETCHES: Final = 48
 """Stretches of an engine, about so many."""
 STRETCH_LENGTHS_S: Final = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 43_200, 86_400, 604_800)
 STRETCHES_LISTED: Final = 20
+STUCK_MAX: Final = 1000
+"""Stuck cells asked for, whatever the filters; of more, each filter is asked for by itself."""
 ENGINES_A_PAGE: Final = 40
 COMPACT_ABOVE: Final = 12
 """Engines; with more, a row has one line, so that a page of them fits on a screen."""
@@ -28,6 +30,9 @@ COMPACT_ABOVE: Final = 12
 WORST, NAME, SPEED = "what is lost", "name", "tokens/s"
 ORDERS: Final = (WORST, NAME, SPEED)
 BY_NAME: Final = ["host_name", "engine_package", "engine_recipe", "service_instance_id"]
+ENGINE_COLUMNS: Final = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe"}
+CELL_COLUMNS: Final = {**ENGINE_COLUMNS, "arm": "cell_arm"}
+"""A filter's name in the catalogue, and the column that it is about."""
 
 
 class Filters(NamedTuple):
@@ -59,17 +64,34 @@ class Fleet(NamedTuple):
 def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
     """The cells asked for, or stretches where they are too many.
 
+    A fleet of few cells is asked for whole, whatever the filters: they then answer without another question, out of
+    what all viewers share.
+
     Args:
         engines: Rows of the query `engines` in the same time.
         filters: What to keep.
     """
+    if cells_of(engines) <= CELLS_MAX:
+        return Fleet(narrowed(cells_now(**dict(filters.time)), filters), 0)
     chosen = matching(engines, filters)
-    if chosen.empty or chosen.cells.sum() <= CELLS_MAX:
-        found = cells_now(**filters.parameters)
-        return Fleet(replace(found, rows=narrowed(found.rows, filters.concurrency)), 0)
+    if cells_of(chosen) <= CELLS_MAX:
+        return Fleet(narrowed(cells_now(**filters.parameters), filters), 0)
     stretch_s = stretch_of(chosen.last_seen.max() - chosen.first_seen.min())
     found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
     return Fleet(found, stretch_s)
+
+
+def stuck_cells(filters: Filters) -> Answer:
+    """The stuck cells, worst first: of all that there are, unless those are too many to leave some out."""
+    told = stuck_now(limit=STUCK_MAX, **dict(filters.time))
+    if filters and len(told.rows) == STUCK_MAX:
+        told = stuck_now(limit=STUCK_MAX, **filters.parameters)
+    return narrowed(told, filters)
+
+
+def cells_of(engines: pd.DataFrame) -> int:
+    """How many cells these engines have together."""
+    return 0 if engines.empty else int(engines.cells.sum())
 
 
 def engines_in(time_range: TimeRange) -> Answer:
@@ -80,12 +102,15 @@ def engines_in(time_range: TimeRange) -> Answer:
 
 def matching(engines: pd.DataFrame, filters: Filters) -> pd.DataFrame:
     """The engines that the filters by name leave."""
-    columns = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe"}
-    left = engines
+    return of_names(engines, filters, ENGINE_COLUMNS)
+
+
+def of_names(rows: pd.DataFrame, filters: Filters, columns: dict[str, str]) -> pd.DataFrame:
+    """The rows that the filters on these columns leave."""
     for name, value in filters.named:
-        if name in columns and not left.empty:
-            left = left[left[columns[name]] == value]
-    return left
+        if name in columns and not rows.empty:
+            rows = rows[rows[columns[name]] == value]
+    return rows
 
 
 def stretch_of(span: timedelta) -> int:
@@ -94,9 +119,12 @@ def stretch_of(span: timedelta) -> int:
     return next((length for length in STRETCH_LENGTHS_S if length >= wanted), STRETCH_LENGTHS_S[-1])
 
 
-def narrowed(rows: pd.DataFrame, concurrency: int) -> pd.DataFrame:
-    """The rows of one concurrency; 0 is any."""
-    return rows[(rows.cell_concurrency == concurrency).fillna(False)] if concurrency and not rows.empty else rows
+def narrowed(told: Answer, filters: Filters) -> Answer:
+    """What the filters leave of an answer about cells."""
+    rows = of_names(told.rows, filters, CELL_COLUMNS)
+    if filters.concurrency and not rows.empty:
+        rows = rows[(rows.cell_concurrency == filters.concurrency).fillna(False)]
+    return replace(told, rows=rows)
 
 
 def ordered(cells: pd.DataFrame, order: str) -> list[str]:

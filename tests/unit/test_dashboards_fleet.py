@@ -53,16 +53,31 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
 
     monkeypatch.setattr(fleet, "answer", answering)
     monkeypatch.setattr(fleet, "cells_now", lambda **values: answering("cells", **values))
+    monkeypatch.setattr(fleet, "stuck_now", lambda **values: answering("stuck_plain", **values))
     monkeypatch.setattr(fleet, "slow_answer", answering)
     return questions
 
 
 class TestWhatIsAsked:
     def test_few_cells_are_asked_for_one_by_one(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
-        found = fleet.fleet(engines(20, 100), Filters((("from_", "-1h"),), (("arm", "a"),)))
-        assert asked == [("cells", {"from_": "-1h", "arm": "a"})]
+        found = fleet.fleet(engines(20, 100), Filters((("from_", "-1h"),), ()))
+        assert asked == [("cells", {"from_": "-1h"})]
         assert found.stretch_s == 0
         assert len(found.told.rows) == 3
+
+    def test_filters_on_few_cells_ask_nothing_else(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
+        named = (("host", "node-1"), ("package", "pkg"), ("recipe", "c32"), ("arm", "after"))
+        for count in range(len(named) + 1):
+            fleet.fleet(engines(20, 100), Filters((("from_", "-1h"),), named[:count], 64))
+        assert {str(question) for question in asked} == {str(("cells", {"from_": "-1h"}))}
+
+    def test_filters_on_many_stuck_cells_are_asked_by_themselves(
+        self, asked: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(fleet, "STUCK_MAX", 3)
+        assert len(fleet.stuck_cells(Filters((), ())).rows) == 3
+        assert fleet.stuck_cells(Filters((), (("arm", "after"),))).rows.empty
+        assert [values for _, values in asked] == [{"limit": 3}, {"limit": 3}, {"limit": 3, "arm": "after"}]
 
     def test_a_day_of_a_fleet_is_asked_for_in_stretches(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
         found = fleet.fleet(engines(200, 2880), Filters((("from_", "-24h"),), (), 64))
@@ -84,6 +99,27 @@ class TestWhatIsAsked:
     @pytest.mark.parametrize(("hours", "length_s"), [(0.5, 60), (24, 1800), (168, 14_400), (24 * 5000, 604_800)])
     def test_stretches_are_of_round_lengths(self, hours: float, length_s: int) -> None:
         assert fleet.stretch_of(timedelta(hours=hours)) == length_s
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        (Filters((), ()), ["a", "b", "c"]),
+        (Filters((), (("host", "one"),)), ["a", "b"]),
+        (Filters((), (("host", "one"), ("arm", "after"))), ["b"]),
+        (Filters((), (("package", "new"),)), ["c"]),
+        (Filters((), (("recipe", "other"),)), []),
+        (Filters((), (), 64), ["b"]),
+    ],
+)
+def test_what_the_filters_leave(filters: Filters, left: list[str]) -> None:
+    rows = cells(
+        {"cell": "a", "host_name": "one", "cell_arm": "before", "cell_concurrency": None},
+        {"cell": "b", "host_name": "one", "cell_arm": "after", "cell_concurrency": 64},
+        {"cell": "c", "host_name": "two", "cell_arm": "", "engine_package": "new"},
+    )
+    assert list(fleet.narrowed(Answer(rows), filters).rows.cell) == left
+    assert fleet.narrowed(Answer(), filters).rows.empty
 
 
 class TestOrder:
