@@ -2,7 +2,8 @@
 
 Streamlit's page has it find that out by and by: the code of each kind of element is fetched once the first of its
 kind is to be drawn, by the server that is just then at work on the page. On a busy machine the chart waited a second
-and more for that.
+and more for that. It also tries out at which address its server might be, and leaves two errors (404) in the console of
+every page but the first: it is told that, too.
 """
 
 import re
@@ -16,12 +17,14 @@ from streamlit.file_util import get_static_dir
 
 ELEMENTS: Final = ("Html", "Selectbox", "NumberInput", "TextInput", "Button", "ArrowVegaLiteChart")
 """What the pages draw before their first chart, and the chart, as Streamlit's files of code are called."""
+SERVER_NAMED: Final = '<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", document.baseURI).href}</script>'
+"""The server is where the page's own folder is: no page is nested, and a proxy's prefix stays."""
 IMPORTED: Final = re.compile(r'(?:from|import)"\./([^"/]+\.js)"')
 NAMED: Final = re.compile(r'"\./static/js/([^"/]+\.js)"')
 
 
 class Preloading:
-    """ASGI middleware: names the code of `ELEMENTS` in the head of every page."""
+    """ASGI middleware: names the server and the code of `ELEMENTS` in the head of every page."""
 
     def __init__(self, app: ASGIApp, static: Path | None = None) -> None:
         """
@@ -30,7 +33,8 @@ class Preloading:
             static: Streamlit's `static` folder; None is the installed one's.
         """
         self._app = app
-        self._links = "".join(map(link, code_of(ELEMENTS, static or Path(get_static_dir())))).encode()
+        links = map(link, code_of(ELEMENTS, static or Path(get_static_dir())))
+        self._named = "".join([SERVER_NAMED, *links]).encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve; a page goes out once it is whole, since its length is told first."""
@@ -46,12 +50,28 @@ class Preloading:
                 page += message.get("body", b"")
                 if message.get("more_body"):
                     return
-                message = {"type": "http.response.body", "body": page.replace(b"</head>", self._links + b"</head>", 1)}
+                message = {"type": "http.response.body", "body": page.replace(b"</head>", self._named + b"</head>", 1)}
                 MutableHeaders(scope=start)["content-length"] = str(len(message["body"]))
                 await send(start)
             await send(message)
 
-        await self._app(scope, receive, adding if scope["type"] == "http" and scope["method"] == "GET" else send)
+        if asks_for_page(scope):
+            await self._app(uncompressed(scope), receive, adding)
+        else:
+            await self._app(scope, receive, send)
+
+
+def asks_for_page(scope: Scope) -> bool:
+    """Whether a request is a browser's for a page."""
+    return (
+        scope["type"] == "http" and scope["method"] == "GET" and "text/html" in Headers(scope=scope).get("accept", "")
+    )
+
+
+def uncompressed(scope: Scope) -> Scope:
+    """The same request of someone who reads no compressed answers: what is compressed cannot be added to."""
+    headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"accept-encoding"]
+    return {**scope, "headers": headers}
 
 
 def is_page(start: Message) -> bool:

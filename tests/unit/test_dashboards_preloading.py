@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.file_util import get_static_dir
 
-from dashboards.app.preloading import ELEMENTS, Preloading, code_of
+from dashboards.app.preloading import ELEMENTS, SERVER_NAMED, Preloading, code_of
 
 PAGE = '<html><head><script src="./static/js/index.1.js"></script></head><body>a</head>b</body></html>'
+AS_BROWSERS_ASK = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "accept-encoding": "gzip, deflate"}
 
 
 @pytest.fixture
@@ -45,7 +47,8 @@ def client(static: Path) -> TestClient:
         return HTMLResponse(PAGE, status_code=404)
 
     routes = [Route("/", page), Route("/words", words), Route("/missing", missing)]
-    return TestClient(Starlette(routes=routes, middleware=[Middleware(Preloading, static=static)]))
+    middleware = [Middleware(Preloading, static=static), Middleware(GZipMiddleware, minimum_size=1)]
+    return TestClient(Starlette(routes=routes, middleware=middleware), headers=AS_BROWSERS_ASK)
 
 
 def test_an_element_needs_its_code_and_all_that_it_imports_but_not_what_the_page_names(static: Path) -> None:
@@ -68,6 +71,7 @@ def test_a_page_names_them_in_its_head_and_tells_its_length(static: Path) -> Non
     head, rest = answer.text.split("</head>", 1)
     assert head.count('<link rel="modulepreload" crossorigin href="./static/js/') == 3
     assert 'href="./static/js/deep.5.js"' in head
+    assert head.count(SERVER_NAMED) == 1
     assert rest == "<body>a</head>b</body></html>"
     assert answer.headers["content-length"] == str(len(answer.content))
 
@@ -75,4 +79,11 @@ def test_a_page_names_them_in_its_head_and_tells_its_length(static: Path) -> Non
 def test_other_answers_go_out_as_they_are(static: Path) -> None:
     assert client(static).get("/words").text == "</head>"
     assert client(static).get("/missing").text == PAGE
-    assert client(static).head("/").headers["content-length"] == str(len(PAGE))
+    assert SERVER_NAMED not in client(static).head("/").text
+    assert client(static).get("/", headers={"accept": "*/*"}).text == PAGE
+
+
+def test_only_pages_go_out_uncompressed(static: Path) -> None:
+    asking = client(static)
+    assert "content-encoding" not in asking.get("/").headers
+    assert asking.get("/words", headers={"accept": "*/*"}).headers["content-encoding"] == "gzip"
