@@ -141,7 +141,13 @@ def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
 def looked_at(cell: Row, executions: Answer, candidates: Answer, told: Outcome[Story]) -> None:
     """The timeline and the execution chosen in it: a click draws these anew, not the whole page."""
     timeline(cell, executions, candidates, told)
-    say_problem(one_execution(cell, executions.rows))
+    whole(cell, executions.rows)
+
+
+@st.fragment
+def whole(cell: Row, executions: pd.DataFrame) -> None:
+    """The execution chosen: another one, typed, draws this anew, and not the timeline."""
+    say_problem(one_execution(cell, executions))
 
 
 def shares(cell: Row, executions: Answer) -> None:
