@@ -311,7 +311,7 @@ def taken_ports(settings: Settings) -> list[str]:
 
 def environment_of(settings: Settings) -> dict[str, str]:
     """What a part finds in its environment: every setting, secrets as they came, and what the engines present."""
-    values = settings.model_dump(exclude={"otlp_endpoint", "rows_url"}, exclude_none=True)
+    values = settings.model_dump(exclude={"otlp_endpoint"}, exclude_none=True)  # the engines' flag
     set_here = {
         f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value.get_secret_value() if isinstance(value, SecretStr) else value)
         for name, value in values.items()

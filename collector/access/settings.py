@@ -14,23 +14,28 @@ class Hidden(Protocol):
     def get_secret_value(self) -> str: ...
 
 
-class AccessSettings(Protocol):
-    """What this package needs of the settings. Secrets come by the environment or a file, never by a flag, which
-    everybody on the machine could read."""
+class CredentialSettings(Protocol):
+    """What opens the doors. Secrets come by the environment or a file, never by a flag, which everybody on the machine
+    could read."""
 
-    listen_address: str
-    reachable_as: str
     ingest_tokens_file: Path | None
     sql_user: str
     sql_password_file: Path | None
-    tls_certificate: Path | None
-    tls_key: Path | None
 
     @property
     def ingest_tokens(self) -> Hidden: ...
 
     @property
     def sql_password(self) -> Hidden: ...
+
+
+class AccessSettings(CredentialSettings, Protocol):
+    """With where the doors are, and their certificate."""
+
+    listen_address: str
+    reachable_as: str
+    tls_certificate: Path | None
+    tls_key: Path | None
 
 
 def access_of(settings: AccessSettings) -> Access:
@@ -49,13 +54,13 @@ def access_of(settings: AccessSettings) -> Access:
     )
 
 
-def ingest_tokens_of(settings: AccessSettings) -> Secrets | None:
+def ingest_tokens_of(settings: CredentialSettings) -> Secrets | None:
     """The tokens that senders bear; None where none is asked for. Several in the environment stand between commas."""
     text = settings.ingest_tokens.get_secret_value()
     return _one_of("TACHOGRAPH_INGEST_TOKENS", text.split(",") if text else [], settings.ingest_tokens_file)
 
 
-def sql_passwords_of(settings: AccessSettings) -> Secrets | None:
+def sql_passwords_of(settings: CredentialSettings) -> Secrets | None:
     """The password of readers; None where none is asked for."""
     text = settings.sql_password.get_secret_value()
     return _one_of("TACHOGRAPH_SQL_PASSWORD", [text] if text else [], settings.sql_password_file)

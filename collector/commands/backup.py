@@ -1,7 +1,7 @@
 """`tachograph backup` and `tachograph restore`: the embedded store and its spool, copied and put back."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 
@@ -14,6 +14,12 @@ class InterruptedBackupError(CollectorError):
     """Ctrl-C while a backup was made."""
 
     exit_code = 130
+
+
+class RestoreSettings(Protocol):
+    """What `restore` needs of the command line's settings."""
+
+    data_dir: Path
 
 
 def backup(
@@ -39,7 +45,7 @@ def backup(
 
 
 def restore(
-    settings: ControlSettings,
+    settings: RestoreSettings,
     directory: Annotated[Path, typer.Argument(help="A directory that `tachograph backup` made.")],
 ) -> None:
     """Put a backup back into a data directory that holds no store, and compare every table with the backup.

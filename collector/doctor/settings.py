@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Protocol
 
-from collector.access.settings import AccessSettings
+from collector.access.settings import CredentialSettings
 
 
-class DoctorSettings(AccessSettings, Protocol):
+class DoctorSettings(CredentialSettings, Protocol):
     """Every URL is filled in."""
 
     rows_url: str

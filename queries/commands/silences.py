@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from queries.alerts.delivery.settings import DeliverySettings
+from queries.alerts.delivery.settings import ReceiverSettings, SilenceSettings
 from queries.errors import CallError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ OWN = "tachograph"
 
 
 def create(
-    settings: DeliverySettings,
+    settings: ReceiverSettings,
     matchers: Annotated[
         list[str],
         typer.Argument(help="NAME=VALUE, NAME!=VALUE, NAME=~REGEX or NAME!~REGEX; all must fit.", metavar="MATCHER..."),
@@ -47,7 +47,7 @@ def create(
 
 
 def list_silences(
-    settings: DeliverySettings,
+    settings: SilenceSettings,
     everything: Annotated[bool, typer.Option("--all", help="Those that ended within five days as well.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
@@ -64,7 +64,7 @@ def list_silences(
 
 
 def expire(
-    settings: DeliverySettings,
+    settings: SilenceSettings,
     ids: Annotated[list[str], typer.Argument(help="Ids, or how they begin.", metavar="ID...")],
 ) -> None:
     """End silences now."""
@@ -81,7 +81,7 @@ def expire(
         typer.echo(f"{silence.id} {where} ended")
 
 
-def _all(settings: DeliverySettings) -> "list[tuple[str, Silence]]":
+def _all(settings: SilenceSettings) -> "list[tuple[str, Silence]]":
     from queries.alerts.delivery.receivers import alertmanager_silences, own_silences  # noqa: PLC0415
 
     alertmanager = alertmanager_silences(settings)

@@ -9,7 +9,7 @@ from queries.alerts.delivery.endpoint import endpoint, mark_of, urls_in
 from queries.alerts.delivery.notified import Notified
 from queries.alerts.delivery.notify import AppriseChannel
 from queries.alerts.delivery.people import Channel, ToPeople
-from queries.alerts.delivery.settings import DeliverySettings
+from queries.alerts.delivery.settings import DeliverySettings, KeptSettings, ReceiverSettings, SilenceSettings
 from queries.alerts.delivery.silences import OwnSilences
 from queries.alerts.delivery.standing import ReceiverState, receiver_states, watched
 from queries.alerts.delivery.webhook import Webhook
@@ -33,17 +33,17 @@ def receivers_of(settings: DeliverySettings) -> list[Receiver]:
     return watched([*alertmanagers, *people], _directory(settings) / "receivers")
 
 
-def states_of(settings: DeliverySettings) -> list[ReceiverState]:
+def states_of(settings: KeptSettings) -> list[ReceiverState]:
     """How the receivers did last that the evaluator of this data directory has, by name."""
     return receiver_states(_directory(settings) / "receivers")
 
 
-def own_silences(settings: DeliverySettings) -> OwnSilences:
+def own_silences(settings: KeptSettings) -> OwnSilences:
     """Those that webhooks and Apprise heed."""
     return OwnSilences(_directory(settings) / "silences")
 
 
-def alertmanager_silences(settings: DeliverySettings) -> AlertmanagerSilences | None:
+def alertmanager_silences(settings: SilenceSettings) -> AlertmanagerSilences | None:
     """Those of the Alertmanager; None where none is configured.
 
     Raises:
@@ -53,7 +53,7 @@ def alertmanager_silences(settings: DeliverySettings) -> AlertmanagerSilences | 
     return AlertmanagerSilences(members) if members else None
 
 
-def has_people(settings: DeliverySettings) -> bool:
+def has_people(settings: ReceiverSettings) -> bool:
     """Whether our own silences have anything to silence."""
     return bool(urls_in(settings.alert_webhooks.get_secret_value() + " " + settings.alert_notify.get_secret_value()))
 
@@ -63,7 +63,7 @@ def _to_people(url: str, channel: Channel, settings: DeliverySettings) -> ToPeop
     return ToPeople(channel, Notified(file, timedelta(seconds=settings.alert_repeat_s)), own_silences(settings))
 
 
-def _directory(settings: DeliverySettings) -> Path:
+def _directory(settings: KeptSettings) -> Path:
     return settings.data_dir / "alerts"
 
 

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from queries.commands.alerts.settings import AlertSettings
+from queries.commands.alerts.settings import EvaluatingSettings
 
 if TYPE_CHECKING:
     from queries.alerts.backtest import Episode
 
 
 def backtest(
-    settings: AlertSettings,
+    settings: EvaluatingSettings,
     *,
     rule: Annotated[str | None, typer.Argument(help="One rule; without it, every rule with a query.")] = None,
     since: Annotated[str, typer.Option(metavar="TIME", help="From then on: ISO 8601, or -7d; 7d is the same.")] = "-1d",

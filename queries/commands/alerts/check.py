@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from queries.commands.alerts.settings import AlertSettings
+from queries.commands.alerts.settings import RuleSettings
 
 
 def check(
-    settings: AlertSettings,
+    settings: RuleSettings,
     *,
     directory: Annotated[
         Path | None, typer.Argument(help="Look at the rules in this directory, instead of those that would run.")

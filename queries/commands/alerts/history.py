@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from queries.commands.alerts.settings import AlertSettings
+from queries.commands.alerts.settings import HistorySettings
 from queries.commands.output import write
 
 
 def history(
-    settings: AlertSettings,
+    settings: HistorySettings,
     *,
     alert: Annotated[str, typer.Argument(help="One rule's; without it, every rule's.")] = "",
     since: Annotated[str, typer.Option(metavar="TIME", help="From then on: ISO 8601, or -7d.")] = "-1d",

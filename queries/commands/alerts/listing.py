@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from queries.commands.alerts.settings import RunSettings, state_directory
+from queries.commands.alerts.settings import StandingSettings, state_directory
 
 if TYPE_CHECKING:
     from queries.alerts.book import Entry
@@ -21,7 +21,7 @@ _SHOWN_FIRST: Final = ("firing", "no_data", "pending", "resolved", "gone")
 
 
 def list_alerts(
-    settings: RunSettings, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+    settings: StandingSettings, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
     """Show rules, alerts that are not inactive, and receivers, as this data directory's evaluator last left them."""
     from queries.alerts.delivery.receivers import states_of  # noqa: PLC0415 (as below)

@@ -1,24 +1,41 @@
-"""What the commands of `tachograph alerts` need to know."""
+"""What the commands of `tachograph alerts` need to know. Each asks for what it uses: the rest would be no flag of it."""
 
 from pathlib import Path
 from typing import Protocol
 
-from queries.alerts.delivery.settings import DeliverySettings
+from queries.alerts.delivery.settings import DeliverySettings, KeptSettings
 
 
-class AlertSettings(Protocol):
-    """Settings, with every URL filled in."""
+class RuleSettings(Protocol):
+    """Which rules there are."""
 
-    @property
-    def clickhouse_url(self) -> str: ...
-    @property
-    def rows_url(self) -> str: ...
-    @property
-    def data_dir(self) -> Path: ...
     @property
     def alert_rules(self) -> Path | None: ...
     @property
     def alert_interval_s(self) -> float: ...
+
+
+class HistorySettings(Protocol):
+    """Where the history lies."""
+
+    @property
+    def clickhouse_url(self) -> str: ...
+
+
+class EvaluatingSettings(RuleSettings, HistorySettings, Protocol):
+    """What a rule is evaluated on: the store, and the collector that it may ask about."""
+
+    @property
+    def rows_url(self) -> str: ...
+
+
+class StandingSettings(RuleSettings, KeptSettings, Protocol):
+    """The rules, and how their evaluator left the alerts."""
+
+
+class AlertSettings(EvaluatingSettings, KeptSettings, Protocol):
+    """All that evaluating takes, again and again."""
+
     @property
     def dashboards_url(self) -> str: ...
 
@@ -27,6 +44,6 @@ class RunSettings(AlertSettings, DeliverySettings, Protocol):
     """With whom to tell."""
 
 
-def state_directory(settings: AlertSettings) -> Path:
+def state_directory(settings: KeptSettings) -> Path:
     """Where alerts are remembered."""
     return settings.data_dir / "alerts"

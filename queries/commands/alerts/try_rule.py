@@ -5,12 +5,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from queries.commands.alerts.settings import AlertSettings
+from queries.commands.alerts.settings import EvaluatingSettings
 from queries.commands.output import write
 
 
 def try_rule(
-    settings: AlertSettings,
+    settings: EvaluatingSettings,
     rule: Annotated[str, typer.Argument(help="Its name.")],
     *,
     at: Annotated[str, typer.Option(metavar="TIME", help="The instant: ISO 8601, now, or -2h.")] = "now",
