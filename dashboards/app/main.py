@@ -23,11 +23,12 @@ ICON = (
 )
 # Streamlit leaves 96 px above the first line, which on a page to keep open is a row of the fleet.
 # It also fades what is about to be refreshed: a page that refreshes every two seconds would flicker, and says its
-# age in words.
+# age in words. What is being waited for is said on top of what stands there, which would otherwise show through.
 # (A theme option would do for the heading, but any of them takes the dark theme away.)
 DENSER = """<style>
 .stMainBlockContainer { padding-top: 4rem; padding-bottom: 2rem; }
 .stMainBlockContainer [data-stale="true"] { opacity: 1 !important; }
+.stMainBlockContainer .stCacheSpinner { position: relative; z-index: 1; padding-right: 1rem; backdrop-filter: blur(1rem); }
 .stMainBlockContainer h1 { font-size: 1.6rem; }
 .stMainBlockContainer [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.75; }
 .stMainBlockContainer table { display: block; overflow-x: auto; }

@@ -1,5 +1,6 @@
 """Any answer as a chart: two of its columns, told apart by a third."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import altair as alt
@@ -22,6 +23,8 @@ DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3]]
 
 NAMES_LABELLED_MAX = 12
 """Names along an axis that all have their label."""
+LETTER_PX = 9
+"""A letter of a label, at most."""
 
 
 def answer_chart(
@@ -80,12 +83,14 @@ def horizontal(rows: pd.DataFrame, across: str, units: dict[str, str]) -> alt.X:
         return alt.X("across:T", title=across, axis=times.axis(), scale=alt.Scale(nice=False, padding=8))
     if across in figures(rows):
         return alt.X("across:Q", title=titled(across, units), scale=alt.Scale(zero=False, padding=8))
-    return alt.X("across:N", title=across, sort=None, axis=name_axis(rows[across].nunique()))
+    return alt.X("across:N", title=across, sort=None, axis=name_axis(rows[across].astype("str").unique()))
 
 
-def name_axis(names: int) -> alt.Axis:
-    """An axis of names: each has its label, unless they are too many for a telephone."""
-    return alt.Axis(labelLimit=160, labelAngle=-40, labelOverlap=names > NAMES_LABELLED_MAX)
+def name_axis(names: Sequence[str]) -> alt.Axis:
+    """An axis of names: each has its label, unless they are too many for a telephone; aslant where it is narrow."""
+    needed_px = len(names) * (LETTER_PX * max(map(len, names), default=0) + LETTER_PX)
+    angle = alt.ExprRef(f"containerSize()[0] < {needed_px} ? -40 : 0")
+    return alt.Axis(labelLimit=160, labelAngle=angle, labelOverlap=len(names) > NAMES_LABELLED_MAX)
 
 
 def titled(column: str, units: dict[str, str]) -> str:

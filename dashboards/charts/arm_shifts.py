@@ -42,7 +42,7 @@ def arm_shifts(comparison: Comparison) -> alt.LayerChart:
             base.mark_rule(strokeWidth=1.5).encode(x=alt.X("mean_low:Q"), x2="mean_high", color=colour),
             base.mark_bar(height=6, cornerRadius=3).encode(x=alt.X("low:Q"), x2="high", color=colour),
             base.mark_point(filled=True, size=110, opacity=1).encode(x=x, color=colour, shape=alt.value("diamond")),
-            base.mark_text(align="left", dx=2, dy=-13, color=palette.INK, fontSize=12).encode(
+            base.mark_text(align="left", dx=7, dy=-14, color=palette.INK, fontSize=12).encode(
                 x=alt.X("shift:Q"), text="words:N"
             ),
         ]

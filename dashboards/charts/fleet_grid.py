@@ -165,7 +165,7 @@ def row_name(row: Row, tokens_per_s: float) -> str:
     recipe = " · ".join(part for part in (row.engine_package, row.engine_recipe) if part)
     throughput = "" if pd.isna(tokens_per_s) else f"{tokens_per_s:,.0f}"
     instance = row.service_instance_id
-    return SEPARATOR.join([row.host_name or "no host", short_instance(instance), recipe, throughput, instance])
+    return SEPARATOR.join([row.host_name or "no host", short_instance(row), recipe, throughput, instance])
 
 
 def verdict(row: Row) -> str:

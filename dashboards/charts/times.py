@@ -12,9 +12,11 @@ import pandas as pd
 from dashboards.words.texts import utc_text
 
 HOVER_FORMAT = "%Y-%m-%d %H:%M:%S.%L"
-AXIS_FORMAT = {"milliseconds": ".%L", "seconds": ":%S", "minutes": "%H:%M", "hours": "%H:%M", "date": "%d %b"}
+AXIS_FORMAT = {"milliseconds": ":%S.%L", "seconds": ":%S", "minutes": "%H:%M", "hours": "%H:%M", "date": "%d %b"}
 """By the finest unit of the label; the default counts hours to twelve."""
 AXIS_WIDTH_PX = 84
+TICKS = alt.ExprRef("containerSize()[0] < 520 ? 4 : 8")
+"""About so many; fewer on a telephone, where else every second label would be left out, and with them the dates."""
 LINE_PX = 14
 """Height of a line of a label."""
 PANEL_AXIS: dict[str, Any] = {
@@ -45,7 +47,7 @@ def axis(orient: Literal["top", "bottom"] = "bottom", labels: bool = True) -> al
         ticks=labels,
         labelOverlap=True,
         labelPadding=4,
-        tickCount=8,
+        tickCount=TICKS,
         grid=True,
         title=None,
         format=AXIS_FORMAT,

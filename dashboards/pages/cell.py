@@ -141,13 +141,15 @@ def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
 def looked_at(cell: Row, executions: Answer, candidates: Answer, told: Outcome[Story]) -> None:
     """The timeline and the execution chosen in it: a click draws these anew, not the whole page."""
     timeline(cell, executions, candidates, told)
-    whole(cell, executions.rows)
+    whole(cell, executions)
 
 
 @st.fragment
-def whole(cell: Row, executions: pd.DataFrame) -> None:
+def whole(cell: Row, executions: Answer) -> None:
     """The execution chosen: another one, typed, draws this anew, and not the timeline."""
-    say_problem(one_execution(cell, executions))
+    shown = one_execution(cell, executions.rows)
+    if not executions.problem:  # Else the page says it.
+        say_problem(shown)
 
 
 def shares(cell: Row, executions: Answer) -> None:

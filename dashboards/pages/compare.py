@@ -117,9 +117,12 @@ def live(arms: tuple[str, str], by: tuple[str, ...], metric: str, time_range: Ti
 
 
 st.title("Is the second arm better than the first?", anchor=False)
-with control_bar():
+bar = control_bar()
+with bar:
     chosen_range = choose_range(ALL_TIME, width=CONTROL_PX)
-    stored_arms = arms_stored(answer("engines", **time_parameters(chosen_range)))
+# Asked outside of the bar: what is said while one waits would push its controls aside.
+stored_arms = arms_stored(answer("engines", **time_parameters(chosen_range)))
+with bar:
     first_arm, second_arm = usual_arms(stored_arms)
     chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)
     chosen_second = choose_one("Arm judged", "after", stored_arms, second_arm)

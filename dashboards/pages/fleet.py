@@ -91,7 +91,7 @@ def grid(found: Fleet, filters: Filters, order: str, noted: Noted) -> None:
         on_select="rerun",
         alt="Grid of cells by engine and time, coloured by the share of decoding time in plain decode",
     )
-    say_noted(noted)
+    say_noted(noted, found.told)
     st.caption(legend_words(found.stretch_s))
     for cell in event.selection.get(SELECTION, []):
         st.switch_page(CELL_PAGE, query_params=cell_parameters(cell["service_instance_id"], cell["cell"]))
@@ -165,9 +165,12 @@ def live(time_range: TimeRange, filters: Filters, order: str, options: dict[str,
 
 
 st.title("Which engines are stuck in plain decode?", anchor=False)
-with control_bar():
+bar = control_bar()
+with bar:
     chosen_range = choose_range(DEFAULT_RANGE, width=FILTER_PX)
-    choices = offered(engines_in(chosen_range).rows)
+# Asked outside of the bar: what is said while one waits would push its controls aside.
+choices = offered(engines_in(chosen_range).rows)
+with bar:
     chosen_names = {name: choose(name, choices[name]) for name in FILTERS}
     chosen_filters = Filters(
         tuple(time_parameters(chosen_range).items()),

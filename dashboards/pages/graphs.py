@@ -150,7 +150,7 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
         headline(measure, told, time_range)
         graphs = [name for name in graphs_in(steps, costs.rows) if not graph or name == graph]
         noted = noted_about(engines.rows, time_range)
-        say_noted(noted)
+        say_noted(noted, rows)
         rests_on = (
             measure.words,
             time_range,
@@ -176,9 +176,12 @@ def stored(engines: pd.DataFrame, column: str) -> list[str]:
 
 
 st.title("What does each graph cost, and has that changed?", anchor=False)
-with control_bar():
+bar = control_bar()
+with bar:
     chosen_range = choose_range(USUAL_RANGE, width=CONTROL_PX)
-    known_engines = answer("engines", **time_parameters(chosen_range)).rows
+# Asked outside of the bar: what is said while one waits would push its controls aside.
+known_engines = answer("engines", **time_parameters(chosen_range)).rows
+with bar:
     chosen_measure = MEASURES[choose_of("Measure", "measure", list(MEASURES))]
     chosen_host = choose_any("Host", "host", stored(known_engines, "host_name"))
     chosen_package = choose_any("Package", "package", stored(known_engines, "engine_package"))

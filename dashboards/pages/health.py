@@ -19,7 +19,7 @@ from dashboards.words.health import (
     silent_only,
     silent_table,
 )
-from dashboards.words.texts import counted, escaped
+from dashboards.words.texts import counted, escaped, with_code
 
 LOOK_BACK = "-1d"
 ROWS_MAX = 20
@@ -32,7 +32,7 @@ def say_collector_problem(collected: Collected) -> None:
         return
     stands_in = f"Its figures are of {ago_text(collected.at)}" if collected.at else "What ClickHouse knows stands below"
     st.warning(
-        f"{escaped(collected.problem)}. {stands_in}; this page tries again by itself.", icon=":material/cloud_off:"
+        f"{with_code(collected.problem)}. {stands_in}; this page tries again by itself.", icon=":material/cloud_off:"
     )
 
 

@@ -11,7 +11,7 @@ from dashboards.parts.notices import say_freshness, viewer_zone, zone_name
 from dashboards.questions.columns import default_across, default_up, figures, labels, times
 from dashboards.reading.answers import Answer
 from dashboards.reading.console import PARAMETER_PREFIX, Question, as_file, by_topic, forget, told
-from dashboards.words.texts import counted, escaped
+from dashboards.words.texts import counted, escaped, with_code
 from queries.ad_hoc import FILE_ROWS_MAX, ROWS_MAX
 from queries.catalogue import Parameter, Query, load
 from queries.runner import RawFormat
@@ -183,7 +183,7 @@ if asked or kind == WRITTEN:
 if asked:
     got = told(asked)
     if got.problem:
-        st.error(escaped(got.problem), icon=":material/block:")
+        st.error(with_code(got.problem), icon=":material/block:")
     if got.known:
         result(asked, got)
     if not got.problem:

@@ -1,7 +1,5 @@
 """What if: what would another cost model have done with this cell?"""
 
-from datetime import datetime
-
 import pandas as pd
 import streamlit as st
 
@@ -45,10 +43,11 @@ def header(cell: Row, instance: str, name: str) -> None:
     )
 
 
-def exact_form(replay: Replay, at: datetime | None, cells: pd.DataFrame) -> None:
+def exact_form(outcome: Outcome[Replay], cells: pd.DataFrame) -> None:
     """Each decision again."""
-    exact = replay.exact
-    if exact is None:
+    replay = outcome.value
+    exact = None if replay is None else replay.exact
+    if replay is None or exact is None:
         return
     instance, name = str(cells.service_instance_id.iloc[0]), str(cells.cell.iloc[0])
     st.subheader("Each decision again, with what was known then", anchor=False)
@@ -59,13 +58,13 @@ def exact_form(replay: Replay, at: datetime | None, cells: pd.DataFrame) -> None
     else:
         st.success(told, icon=":material/check:")
     noted = noted_about(cells, held_range(cells.started_at.min(), cells.ended_at.max(), ""))
-    say_noted(noted)
+    say_noted(noted, outcome)
     executions = answer("executions", service_instance_id=instance, cell=name, limit=EXECUTIONS_MAX, **window(name))
     colours = {} if executions.rows.empty else graph_colours(executions.rows)
     with st.container(horizontal=True):
         show_chart(
             "replayed_choices",
-            (instance, name, replay.cost_model, at, executions.at, noted.told.at),
+            (instance, name, replay.cost_model, outcome.at, executions.at, noted.told.at),
             lambda: replayed_choices(replay, exact, colours, noted.marks),
             alt="What was chosen and what would have been chosen, and what each graph was charged, over time",
         )
@@ -119,7 +118,7 @@ def page(instance: str, name: str) -> None:
         st.info(f"Nothing to replay: {escaped(outcome.refusal)}.", icon=":material/inbox:")
     if outcome.value is None:
         return
-    exact_form(outcome.value, outcome.at, cells.rows)
+    exact_form(outcome, cells.rows)
     st.subheader("What it would have been worth", anchor=False)
     if st.toggle("Simulate it: takes some seconds, and states its error", key="simulate", bind="query-params"):
         simulation(simulated_replay(clickhouse_url(), instance, name, model))

@@ -7,11 +7,11 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.charts.notes import SIGN
-from dashboards.parts.notices import viewer_zone
+from dashboards.parts.notices import Known, viewer_zone
 from dashboards.questions.ranges import TimeRange, bounds
 from dashboards.reading.answers import Answer, answer
 from dashboards.rows import rows_of
-from dashboards.words.texts import escaped, utc_text
+from dashboards.words.texts import escaped, utc_text, with_code
 from queries.annotations.marks import Mark, mark_of
 
 MARKS_MAX = 200
@@ -40,10 +40,15 @@ def noted_about(cells: pd.DataFrame, time_range: TimeRange) -> Noted:
     return Noted(tuple(mark for mark in marks if any(mark.concerns(*engine) for engine in engines)), told)
 
 
-def say_noted(noted: Noted) -> None:
-    """The latest marks in words, for those who do not hover; and what is wrong, where they cannot be read."""
-    if noted.told.problem:
-        st.caption(f"What was noted could not be read: {escaped(noted.told.problem)}")
+def say_noted(noted: Noted, beside: Known) -> None:
+    """The latest marks in words, for those who do not hover; and what is wrong, where they alone cannot be read.
+
+    Args:
+        noted: The marks.
+        beside: What the page shows them with; it says itself what is wrong with ClickHouse.
+    """
+    if noted.told.problem and not beside.problem:
+        st.caption(f"What was noted could not be read: {with_code(noted.told.problem)}")
     if noted.marks:
         st.caption(f"{SIGN} " + " · ".join(marks_in_words(noted.marks[:TOLD_MAX])), unsafe_allow_html=True)
 

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.words.markdown import since
-from dashboards.words.texts import age, clock, escaped
+from dashboards.words.texts import age, clock, with_code
 
 
 class Known(Protocol):
@@ -40,7 +40,7 @@ def say_problem(answers: Iterable[Known]) -> None:
     troubled = [answer for answer in answers if answer.problem]
     if not troubled:
         return
-    problem = escaped(troubled[0].problem)
+    problem = with_code(troubled[0].problem)
     times = [answer.at for answer in troubled if answer.at is not None]
     if len(times) < len(troubled):
         st.error(f"{problem}. Nothing to show yet; this page tries again by itself.", icon=":material/cloud_off:")

@@ -39,7 +39,7 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
     since = row.started_at if pd.isna(row.plain_since) else row.plain_since
     return [
         f'[{escaped(shown)}]({cell_address(row.service_instance_id, row.cell)} "plain since {utc_text(since)}")',
-        f"{escaped(engine_label(row))} / {escaped(short_instance(row.service_instance_id))}",
+        f"{escaped(engine_label(row))} / {escaped(short_instance(row))}",
         escaped(row.cell_arm),
         hovered(since, zone, now),
         percent(row.plain_fraction).removesuffix(" %"),
@@ -72,7 +72,7 @@ def stretches_table(stretches: pd.DataFrame, zone: tzinfo) -> str:
         [
             f"[{clock(row.started_at, zone, now)}]({cell_address(row.service_instance_id, row.cell)}"
             f' "from {utc_text(row.started_at)}: opens its worst cell")',
-            f"{escaped(engine_label(row))} / {escaped(short_instance(row.service_instance_id))}",
+            f"{escaped(engine_label(row))} / {escaped(short_instance(row))}",
             escaped(row.cell_arm),
             f"{row.cells:,}",
             f"{row.cells_stuck:,}",

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dashboards.rows import Row
 
+SHORT_LETTERS = 12
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$:])")
 
 
@@ -18,15 +19,25 @@ def escaped(text: object) -> str:
     return MARKDOWN.sub(r"\\\1", str(text))
 
 
+def with_code(problem: str) -> str:
+    """What is wrong, as Markdown that shows it as it stands, save that what to type, between backticks, is set as code."""
+    parts = problem.split("`")
+    if len(parts) % 2 == 0:
+        return escaped(problem)
+    return "".join(f"`{part}`" if at % 2 and part else escaped(part) for at, part in enumerate(parts))
+
+
 def engine_label(row: Row) -> str:
     """An engine as a person names it: host, package, recipe."""
     parts = [row.host_name, row.engine_package, row.engine_recipe]
     return " · ".join(str(part) for part in parts if part) or str(row.service_instance_id)
 
 
-def short_instance(instance: str) -> str:
-    """The last eight characters: enough to tell the runs on one host apart, whose ids may begin with its name."""
-    return instance[-8:]
+def short_instance(row: Row) -> str:
+    """What tells the runs on one host apart: the id without the host's name, of a long one its end."""
+    instance = str(row.service_instance_id)
+    rest = instance.removeprefix(str(row.host_name)).lstrip("-_.:/ ") or instance
+    return rest if len(rest) <= SHORT_LETTERS else f"…{rest[-8:]}"
 
 
 def clock(instant: datetime, zone: tzinfo, today: datetime) -> str:

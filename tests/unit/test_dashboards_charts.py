@@ -13,7 +13,7 @@ from dashboards.questions.ranges import DEFAULT_RANGE, RANGES
 from dashboards.rows import first_row
 from dashboards.words.cells import cell_sentence, fleet_sentence
 from dashboards.words.tables import stuck_table
-from dashboards.words.texts import age, clock, escaped, utc_text
+from dashboards.words.texts import age, clock, escaped, short_instance, utc_text, with_code
 from queries.findings.findings import Poison
 
 BEGIN = pd.Timestamp("2026-11-01T00:00:00.000000500Z")
@@ -240,6 +240,32 @@ class TestWords:
 
     def test_markdown_of_engines_is_shown_as_it_stands(self) -> None:
         assert escaped("[a](b)*c|d") == r"\[a\]\(b\)\*c\|d"
+
+    @pytest.mark.parametrize(
+        ("problem", "shown"),
+        [
+            ("none at http://h: start one with `tachograph up`, or *", r"none at http\://h\: start one with `tachograph up`, or \*"),
+            ("a lone ` stays", r"a lone \` stays"),
+            ("empty `` code", "empty  code"),
+            ("`a_b` and `c*`", "`a_b` and `c*`"),
+        ],
+    )  # fmt: skip
+    def test_what_to_type_is_set_as_code(self, problem: str, shown: str) -> None:
+        assert with_code(problem) == shown
+
+    @pytest.mark.parametrize(
+        ("instance", "host", "short"),
+        [
+            ("engine-50", "gpu-node-000", "engine-50"),
+            ("gpu-node-001-run", "gpu-node-001", "run"),
+            ("gpu-node-003-1793908800-4018", "gpu-node-003", "…800-4018"),
+            ("73a6748e-5b83-4a73-9ce5-2c0275bde263", "gpu-node-024", "…75bde263"),
+            ("gpu-node-001", "gpu-node-001", "gpu-node-001"),
+            ("i-1", None, "i-1"),
+        ],
+    )
+    def test_runs_on_a_host_are_told_apart(self, instance: str, host: str | None, short: str) -> None:
+        assert short_instance(first_row(cells({"service_instance_id": instance, "host_name": host}))) == short
 
     @pytest.mark.parametrize(
         ("seconds", "expected"),

@@ -21,8 +21,10 @@ from dashboards.links import (
 )
 from dashboards.reading import answers, console
 from queries.errors import RefusedError
+from queries.runner import run
+from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
 from tests.fixtures.databases import database, read_only_url
-from tests.fixtures.pages import NOWHERE, page_opened, said
+from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said
 
 NOTHING = {
     FLEET_PAGE: ({"range": "all"}, "Nothing has been stored yet"),
@@ -35,12 +37,26 @@ NOTHING = {
     HEALTH_PAGE: ({}, "No engine fell silent"),
 }
 ASKING = {**NOTHING, CELL_PAGE: ({"engine": "e", "cell": "c"}, ""), WHAT_IF_PAGE: ({"engine": "e", "cell": "c"}, "")}
+STUCK = {"engine": STUCK_INSTANCE, "cell": STUCK_CELL}
+WITH_MARKS = {
+    FLEET_PAGE: {"range": "all"},
+    GRAPHS_PAGE: {"range": "all"},
+    WHAT_IF_PAGE: STUCK,
+    CELL_PAGE: {**STUCK, "execution": "784"},
+}
+"""Pages that ask several questions."""
 REFUSAL = "ClickHouse refused: Code: 241 (MEMORY_LIMIT_EXCEEDED)"
 
 
 @pytest.fixture(scope="module")
 def empty_url(store: Client, data_dir: Path) -> Iterator[str]:
     with database(store) as name, read_only_url(name, data_dir) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
+    with labelled_store(store, data_dir, cases, ("r014",)) as url:
         yield url
 
 
@@ -80,5 +96,31 @@ def test_clickhouse_refuses(page: str, empty_url: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("page", ASKING, ids=lambda page: Path(page).stem)
 def test_clickhouse_was_never_there(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = said(page_opened(page, NOWHERE, monkeypatch, **ASKING[page][0]))
-    assert "no ClickHouse answers" in text
+    assert text.count("no ClickHouse answers") == 1
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("page", WITH_MARKS, ids=lambda page: Path(page).stem)
+def test_clickhouse_goes_away_and_the_page_says_so_once(
+    page: str, labelled_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page_opened(page, labelled_url, monkeypatch, **WITH_MARKS[page])
+    assert "no ClickHouse answers" not in said(app)
+    monkeypatch.setattr(answers, "run", away)
+    for outcome in ("told", "replayed", "stored_series"):
+        monkeypatch.setattr(f"dashboards.reading.outcomes.{outcome}", away)
+    st.cache_data.clear()
+    text = said(checked(app.run()))
+    assert text.count("no ClickHouse answers") == 1
+    assert "last good data" in text
+
+
+def test_marks_alone_that_cannot_be_read_are_said(labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        answers,
+        "run",
+        lambda question, *rest, **values: (away if question == "annotations" else run)(question, *rest, **values),
+    )
+    text = said(page_opened(FLEET_PAGE, labelled_url, monkeypatch, range="all"))
+    assert text.count("no ClickHouse answers") == 1
+    assert "What was noted could not be read" in text
