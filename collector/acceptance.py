@@ -10,8 +10,9 @@ CollectorError
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
+from collector.decoding.packing import packed, unpacked
 from collector.errors import CollectorError
 
 
@@ -33,16 +34,29 @@ class Outcome(NamedTuple):
 
 
 class ReceivedRequest(NamedTuple):
-    """One request, as it came."""
+    """One request, compressed."""
 
     request_id: str
     """Its identity: the hash of its bytes."""
-    request: bytes
+    packed: bytes
+    """Its bytes, as `packing.packed` has them."""
+    size: int
+    """How many bytes it has."""
     received_unix_ms: int
     door: str = ""
     """Which door it came in by: `grpc`, `http`."""
     spans: int = 0
     """How many spans it holds."""
+
+    @classmethod
+    def of(cls, request_id: str, request: bytes, received_unix_ms: int, door: str = "", spans: int = 0) -> Self:
+        """Of its bytes as they came."""
+        return cls(request_id, packed(request), len(request), received_unix_ms, door, spans)
+
+    @property
+    def request(self) -> bytes:
+        """Its bytes, as they came."""
+        return unpacked(self.packed)
 
 
 class AcceptanceError(CollectorError):

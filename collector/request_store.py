@@ -3,14 +3,15 @@
 One insert stores executions and outcomes together. ClickHouse decodes; see `schema/040_decode_otlp.sql`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.httpclient import HttpClient
 
 from collector.acceptance import Outcome, ReceivedRequest
-from collector.decoding.wire import REQUEST_SCHEMA, marked
+from collector.decoding.packing import ENCODING, packed
+from collector.decoding.wire import REQUEST_SCHEMA, marks
 from collector.spool.records import token_of
 
 _OUTCOMES: Final = """
@@ -92,17 +93,36 @@ class RequestStore:
         The token must be a hash of the content: of another batch with the same token, nothing is stored. Without
         one it is made here.
         """
-        pieces = (piece for one in batch for piece in marked(one.request, one.request_id, one.received_unix_ms))
+        is_elsewhere = isinstance(self._client, HttpClient)
         self._client.raw_insert(
             "otlp_requests",
             # The embedded engine's client writes pieces to a file; over HTTP they would be a request that cannot be repeated.
-            insert_block=b"".join(pieces) if isinstance(self._client, HttpClient) else pieces,
+            insert_block=b"".join(_frames(batch)) if is_elsewhere else _pieces(batch),
             fmt="Protobuf",
+            compression=ENCODING if is_elsewhere else None,
             settings={
                 **self._settings,
                 "insert_deduplication_token": token or token_of(one.request_id for one in batch),
             },
         )
+
+
+def _pieces(batch: Iterable[ReceivedRequest]) -> Iterator[bytes]:
+    """The rows of an insert, in pieces to be written one after another, so that no request is copied."""
+    for one in batch:
+        before, after = marks(one.size, one.request_id, one.received_unix_ms)
+        yield before
+        yield one.request
+        yield after
+
+
+def _frames(batch: Iterable[ReceivedRequest]) -> Iterator[bytes]:
+    """The same, compressed; the requests as they are."""
+    for one in batch:
+        before, after = marks(one.size, one.request_id, one.received_unix_ms)
+        yield packed(before)
+        yield one.packed
+        yield packed(after)
 
 
 def _schema_settings(client: Client) -> dict[str, str]:

@@ -112,11 +112,11 @@ class Writer:
             answer: Future[Outcome] = Future()
             answer.set_result(Outcome())
             return answer
-        received = ReceivedRequest(request_id_of(request), request, self._now_ns() // 1_000_000, door, spans)
+        received = ReceivedRequest.of(request_id_of(request), request, self._now_ns() // 1_000_000, door, spans)
         return self._enqueue(received)
 
     def _enqueue(self, received: ReceivedRequest) -> "Future[Outcome]":
-        size = len(received.request) + REQUEST_OVERHEAD_BYTES
+        size = received.size + REQUEST_OVERHEAD_BYTES
         with self._changed:
             if self._stopping:
                 raise StoreUnavailableError("the collector is stopping")
@@ -159,7 +159,7 @@ class Writer:
             taken = 0
             while self._queue and taken < self._limits.drain.batch_bytes:
                 group.append(self._queue.popleft())
-                taken += len(group[-1].received.request)
+                taken += group[-1].received.size
             return group
 
     def _keep(self, group: list[Waiting]) -> None:

@@ -99,9 +99,9 @@ def varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def marked(request: bytes, request_id: str, received_unix_ms: int) -> tuple[bytes, bytes, bytes]:
-    """A request with the collector's own fields, length-prefixed: one row of ClickHouse's `Protobuf` format, in pieces to
-    be written one after another, so that the request itself is not copied.
+def marks(request_bytes: int, request_id: str, received_unix_ms: int) -> tuple[bytes, bytes]:
+    """What makes a request of so many bytes one row of ClickHouse's `Protobuf` format: what goes before it, a length, and
+    what goes after it, the collector's own fields. The request itself is not copied.
 
     Concatenated protobuf messages merge, and of a field given twice the last counts, so that
     appending is enough, whatever a sender put there.
@@ -114,4 +114,4 @@ def marked(request: bytes, request_id: str, received_unix_ms: int) -> tuple[byte
         + varint(RECEIVED_UNIX_MS_FIELD << 3 | _VARINT)
         + varint(received_unix_ms)
     )
-    return varint(len(request) + len(own_fields)), request, own_fields
+    return varint(request_bytes + len(own_fields)), own_fields

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from collector.decoding.packing import is_packed, unpacked
 from collector.decoding.wire import varint
 from collector.spool.database import SpoolError, opened_beside
 
@@ -93,6 +94,7 @@ def export(file: Path, prefixes: Iterable[str], target: Path) -> int:
             ids = _ids(spool, prefixes)
             for one in ids:
                 (request,) = spool.execute("SELECT request FROM set_aside WHERE request_id = ?", (one,)).fetchone()
+                request = unpacked(request) if is_packed(request) else request
                 written.write(varint(len(request)) + request)
             return len(ids)
     except OSError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from collector.acceptance import Outcome, ReceivedRequest
+from collector.decoding.packing import is_packed, packed
 from collector.spool.database import (
     DiskFullError,
     bytes_on_disk,
@@ -20,13 +21,13 @@ from collector.spool.database import (
     speaking_of,
     transaction,
 )
-from collector.spool.fresh import FreshRequests
 from collector.spool.ledger import Entries, read_ledger, read_stored_by_day
 from collector.spool.records import Batch, Kept, Ledger, SpoolLimits, SpoolState, token_of
 
 REQUEST_OVERHEAD_BYTES: Final = 1024
 """What a request takes beside its bytes, so that many tiny ones have a bound as well."""
 
+_COLUMNS: Final = "request_id, request, size, received_unix_ms, door, spans"
 _BATCH_REQUESTS_MAX: Final = 10_000
 _FORGOTTEN_AT_ONCE: Final = 10_000
 _TAKEN_BACK_AT_ONCE: Final = 4
@@ -60,7 +61,6 @@ class Spool:
         self.limits = limits or SpoolLimits()
         self._now_ms = now_ms
         self._lock = threading.RLock()
-        self._fresh = FreshRequests()
         self._seen_version: int | None = None
         self._wanted = False
         self._held = hold(file)
@@ -102,15 +102,11 @@ class Spool:
         """Put requests on disk, and say of each whether it is new, waits already, or what became of it before."""
         entries = Entries()
         arriving = list(arrivals)
-        with self._lock:
-            with self._changing():
-                if free_bytes(self.file) < self._taken_by(_size_of(arriving)):
-                    raise DiskFullError(f"the disk of {self.file.parent} is full")
-                taken = [self._append(arrival, entries) for arrival in arriving]
-                entries.write(self._connection)
-            for arrival, known in zip(arriving, taken, strict=True):
-                if known is Kept.NEW:
-                    self._fresh.keep(arrival.request_id, arrival.request)
+        with self._lock, self._changing():
+            if free_bytes(self.file) < self._taken_by(_size_of(arriving)):
+                raise DiskFullError(f"the disk of {self.file.parent} is full")
+            taken = [self._append(arrival, entries) for arrival in arriving]
+            entries.write(self._connection)
         return taken
 
     def _append(self, arrival: ReceivedRequest, entries: Entries) -> Outcome | Kept:
@@ -123,10 +119,10 @@ class Spool:
         return known
 
     def _insert(self, arrival: ReceivedRequest) -> None:
-        size = len(arrival.request) + REQUEST_OVERHEAD_BYTES
+        size = arrival.size + REQUEST_OVERHEAD_BYTES
         self._connection.execute(
             "INSERT INTO requests (request_id, door, received_unix_ms, spans, size, request) VALUES (?, ?, ?, ?, ?, ?)",
-            (arrival.request_id, arrival.door, arrival.received_unix_ms, arrival.spans, size, arrival.request),
+            (arrival.request_id, arrival.door, arrival.received_unix_ms, arrival.spans, size, arrival.packed),
         )
         self._count(requests=1, size=size)
 
@@ -176,22 +172,10 @@ class Spool:
 
     def _loaded(self, first: int, last: int, token: str, *, attempted: bool) -> Batch:
         rows = self._connection.execute(
-            "SELECT position, request_id, received_unix_ms, door, spans FROM requests"
-            " WHERE position BETWEEN ? AND ? ORDER BY position",
+            f"SELECT {_COLUMNS} FROM requests WHERE position BETWEEN ? AND ? ORDER BY position",  # noqa: S608 -- our own names
             (first, last),
-        ).fetchall()
-        requests = [
-            ReceivedRequest(request_id, self._request_at(position, request_id), *row)
-            for position, request_id, *row in rows
-        ]
-        return Batch(first, last, token, requests, attempted)
-
-    def _request_at(self, position: int, request_id: str) -> bytes:
-        fresh = self._fresh.get(request_id)
-        if fresh is not None:
-            return fresh
-        request: bytes = self._one("SELECT request FROM requests WHERE position = ?", position)
-        return request
+        )
+        return Batch(first, last, token, [_read(row) for row in rows], attempted)
 
     def finish(self, batch: Batch, outcomes: Mapping[str, Outcome]) -> None:
         """A batch is stored: remember what became of each of its requests, and let go of them."""
@@ -248,10 +232,10 @@ class Spool:
         entries = Entries()
         with self._changing():
             wanted = self._connection.execute(
-                "SELECT request_id, request, received_unix_ms, door, spans FROM set_aside WHERE retry_wanted LIMIT ?",
+                f"SELECT {_COLUMNS} FROM set_aside WHERE retry_wanted LIMIT ?",  # noqa: S608 -- our own names
                 (_TAKEN_BACK_AT_ONCE,),
             )
-            back = [ReceivedRequest(*row) for row in wanted]
+            back = [_read(row) for row in wanted]
             for one in back:
                 self._insert(one)
                 entries.tried_again(one.door, one.spans)
@@ -272,8 +256,6 @@ class Spool:
             return self._wanted
 
     def _remove(self, batch: Batch) -> None:
-        for one in batch.requests:
-            self._fresh.forget(one.request_id)
         bounds = (batch.first_position, batch.last_position)
         self._connection.execute("DELETE FROM requests WHERE position BETWEEN ? AND ?", bounds)
         self._connection.execute("DELETE FROM batches WHERE first_position = ?", bounds[:1])
@@ -353,7 +335,14 @@ class Spool:
 
 def _size_of(requests: Iterable[ReceivedRequest]) -> int:
     """What the bounds count."""
-    return sum(len(one.request) + REQUEST_OVERHEAD_BYTES for one in requests)
+    return sum(one.size + REQUEST_OVERHEAD_BYTES for one in requests)
+
+
+def _read(row: tuple[Any, ...]) -> ReceivedRequest:
+    """A request by its `_COLUMNS`. Collectors before this one kept them as they came."""
+    request_id, request, size, *rest = row
+    frame = request if is_packed(request) else packed(request)
+    return ReceivedRequest(request_id, frame, size - REQUEST_OVERHEAD_BYTES, *rest)
 
 
 def _text_of(outcome: Outcome) -> str:

@@ -56,7 +56,7 @@ def measured() -> dict[str, float]:
         found["otlp_bytes_per_execution"] = sum(map(len, bodies)) / count
         found["otlp_gzip_bytes_per_execution"] = sum(len(gzip.compress(body, 6)) for body in bodies) / count
         store, now_ms = RequestStore(client), time.time_ns() // 1_000_000
-        received = [ReceivedRequest(request_id_of(body), body, now_ms) for body in bodies]
+        received = [ReceivedRequest.of(request_id_of(body), body, now_ms) for body in bodies]
 
         def insert() -> None:
             for n in range(0, len(received), 40):

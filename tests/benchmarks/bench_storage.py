@@ -60,7 +60,7 @@ def store_ours(client: Client, resource: EngineResource, executions: Iterable[Gr
     """By the collector's own views."""
     store, requests = RequestStore(client), requests_of(resource, executions)
     while batch := [request.body for request in islice(requests, REQUESTS_AT_ONCE)]:
-        store.insert([ReceivedRequest(request_id_of(raw), raw, time.time_ns() // 1_000_000) for raw in batch])
+        store.insert([ReceivedRequest.of(request_id_of(raw), raw, time.time_ns() // 1_000_000) for raw in batch])
 
 
 def store_generic(client: Client, resource: EngineResource, executions: Iterable[GraphExecution]) -> None:

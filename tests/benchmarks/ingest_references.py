@@ -129,7 +129,7 @@ def _inserted(client: Client, schema: list[SchemaFile], batches: list[list[bytes
     def insert() -> None:
         store = RequestStore(client)
         for batch in batches:
-            store.insert([ReceivedRequest(request_id_of(raw), raw, time.time_ns() // 1_000_000) for raw in batch])
+            store.insert([ReceivedRequest.of(request_id_of(raw), raw, time.time_ns() // 1_000_000) for raw in batch])
 
     rates = []
     for _ in range(repeats):

@@ -22,7 +22,7 @@ def store_cells(client: Client, cases: Path, names: tuple[str, ...] = FEW) -> No
     """Put these cells into the client's database, as the collector would."""
     now_ms = time.time_ns() // 1_000_000
     requests = [request for name in names for request in requests_in(cases / "cells" / f"{name}.otlp.gz")]
-    RequestStore(client).insert([ReceivedRequest(request_id_of(body), body, now_ms) for body in requests])
+    RequestStore(client).insert([ReceivedRequest.of(request_id_of(body), body, now_ms) for body in requests])
 
 
 @contextmanager

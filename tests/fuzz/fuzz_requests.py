@@ -16,7 +16,7 @@ import atheris
 
 with atheris.instrument_imports(include=["collector.decoding", "collector.spool", "engine_hooks.contract"]):
     from collector.decoding.otlp_json import protobuf_from_json
-    from collector.decoding.wire import marked, request_id_of, spans_of
+    from collector.decoding.wire import marks, request_id_of, spans_of
     from collector.spool.verdict import verdict_of
 
 from google.protobuf.message import DecodeError
@@ -47,7 +47,7 @@ def read(body: bytes) -> None:
     verdict = verdict_of(request)
     if verdict.stored + verdict.other_spans + sum(verdict.refused.values()) != spans:
         raise VerdictsDifferError(f"{spans} spans, and a verdict on others: {verdict}")
-    marked(request, request_id_of(request), 1)
+    marks(len(request), request_id_of(request), 1)
     if kind != b"j":
         _compare(verdict, request)
 

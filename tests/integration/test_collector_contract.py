@@ -39,7 +39,7 @@ def store_each(client: Client, cases: tuple[SpanCase, ...]) -> dict[str, Outcome
     """One request for each case, all in one insert; the outcomes by the number of the case."""
     store = RequestStore(client)
     cases = with_own_ids(cases)
-    store.insert([ReceivedRequest(str(n), request_of([case]), ARRIVED_UNIX_MS) for n, case in enumerate(cases)])
+    store.insert([ReceivedRequest.of(str(n), request_of([case]), ARRIVED_UNIX_MS) for n, case in enumerate(cases)])
     return store.outcomes(str(n) for n in range(len(cases)))
 
 
@@ -147,12 +147,12 @@ BROKEN = SpanCase("broken", "graph.gpu_time_ns is negative", {"graph.gpu_time_ns
 
 
 def received(request_id: str, *cases: SpanCase, later_ms: int = 0) -> ReceivedRequest:
-    return ReceivedRequest(request_id, request_of(cases), ARRIVED_UNIX_MS + later_ms)
+    return ReceivedRequest.of(request_id, request_of(cases), ARRIVED_UNIX_MS + later_ms)
 
 
 def test_the_same_batch_again_is_stored_once(clickhouse: Client) -> None:
     store = RequestStore(clickhouse)
-    batch = [ReceivedRequest("one", request_of(SPANS[:3]), ARRIVED_UNIX_MS), ReceivedRequest("two", request_of(SPANS[3:4]), ARRIVED_UNIX_MS)]  # fmt: skip
+    batch = [ReceivedRequest.of("one", request_of(SPANS[:3]), ARRIVED_UNIX_MS), ReceivedRequest("two", request_of(SPANS[3:4]), ARRIVED_UNIX_MS)]  # fmt: skip
     for _ in range(3):
         store.insert(batch)
     assert clickhouse.command("SELECT count() FROM graph_executions") == 4

@@ -62,7 +62,7 @@ def test_clickhouse_and_python_come_to_one_verdict(clickhouse: Client, requests:
     clickhouse.command("TRUNCATE TABLE graph_executions")
     clickhouse.command("TRUNCATE TABLE request_outcomes")
     store = RequestStore(clickhouse)
-    batch = [ReceivedRequest(id_, body, ARRIVED_UNIX_MS) for id_, body in zip(ids, bodies, strict=True)]
+    batch = [ReceivedRequest.of(id_, body, ARRIVED_UNIX_MS) for id_, body in zip(ids, bodies, strict=True)]
     store.insert(batch, f"{hash(tuple(ids))}")
     expected = {id_: verdict_of(body) for id_, body in zip(ids, bodies, strict=True)}
     found = store.outcomes(ids)

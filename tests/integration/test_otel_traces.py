@@ -70,7 +70,7 @@ def test_the_cases_of_the_contract_fare_as_at_the_other_doors(door: Client) -> N
 
 def test_beside_others_that_are_refused_the_good_are_stored_as_by_otlp(door: Client) -> None:
     good = numbered(tuple(case for case in CASES if not case.reason))
-    RequestStore(door).insert([ReceivedRequest("1", request_of(good), 4_000_000_000_000)])
+    RequestStore(door).insert([ReceivedRequest.of("1", request_of(good), 4_000_000_000_000)])
     by_otlp = executions(door)
     for table in ("graph_executions", "request_outcomes"):
         door.command(f"TRUNCATE TABLE {table}")

@@ -15,7 +15,7 @@ def count(client: Client) -> int:
 
 def test_what_was_noted_and_lost_is_noticed_and_stored(clickhouse: Client) -> None:
     store = RequestStore(clickhouse)
-    batch = [ReceivedRequest("one", request_of(STORED[:1]), ARRIVED_UNIX_MS)]
+    batch = [ReceivedRequest.of("one", request_of(STORED[:1]), ARRIVED_UNIX_MS)]
     store.insert(batch, "token")
     assert not store.has_lost(batch)
     clickhouse.command("ALTER TABLE graph_executions DELETE WHERE true SETTINGS mutations_sync = 2")

@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from collector.acceptance import MalformedRequestError
 from collector.decoding.otlp_json import protobuf_from_json
-from collector.decoding.wire import marked, request_class, request_id_of, spans_of
+from collector.decoding.wire import marks, request_class, request_id_of, spans_of
 from tests.fixtures.contract_cases import CASES, SpanCase, request_of
 from tests.fixtures.otlp_json import json_of
 
@@ -160,7 +160,8 @@ def test_random_bytes_are_read_or_refused(body: bytes) -> None:
 @given(REQUESTS, st.integers(0, 2**63))
 def test_marking_appends_the_collectors_own_fields(request: ExportTraceServiceRequest, instant: int) -> None:
     raw = request.SerializeToString()
-    framed = b"".join(marked(raw, "b" * 32, instant))
+    before, after = marks(len(raw), "b" * 32, instant)
+    framed = before + raw + after
     size, start = _DecodeVarint32(framed, 0)
     row = framed[start:]
     assert len(row) == size

@@ -209,7 +209,7 @@ def test_an_insert_that_clickhouse_noted_and_lost_is_made_again(tmp_path: Path) 
     one = request_id_of(request(1))
     store.tokens, store.vanished, store.known = [token_of([one])], {one}, {one: Outcome(stored=1)}
     with closing(closed_spool(tmp_path)) as spool:
-        spool.append([ReceivedRequest(one, request(1), 1, "grpc", 1)])
+        spool.append([ReceivedRequest.of(one, request(1), 1, "grpc", 1)])
         spool.next_batch(10**6)
     with writing(store, tmp_path) as written:
         eventually(lambda: drained(written))
