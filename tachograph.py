@@ -1,4 +1,5 @@
-"""The command line: settings, and the wiring of the rooms. What a command does stands in its room's `commands`.
+"""The command line: settings, and the wiring of the rooms. What a command does stands in its room's `commands`,
+and `registering` there names them all.
 
 Exit codes: 0 done; 1 a fault of the run (said in one line); 2 a wrong call or setting;
 a room's own codes are named in its exceptions.
@@ -16,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+from engine_hooks.extras import install_command
+
 # Ctrl-C while the libraries are loaded, which takes a second, is no fault: the process ends by it, and says nothing.
 sys.excepthook = lambda kind, *rest: None if kind is KeyboardInterrupt else sys.__excepthook__(kind, *rest)
 
@@ -28,52 +31,25 @@ try:
     from collector.access.behind import settings_behind
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
     from collector.access.settings import access_of
-    from collector.commands.backup import backup, restore
-    from collector.commands.capacity import capacity
-    from collector.commands.collect import collect
-    from collector.commands.conformance import conformance
-    from collector.commands.doctor import doctor
-    from collector.commands.retention import change as change_retention
-    from collector.commands.retention import show as show_retention
-    from collector.commands.schema import schema
-    from collector.commands.spool import discard, export, list_spool, retry
+    from collector.commands import registering as collecting
     from collector.errors import CollectorError
     from collector.log_format import LogFormat
     from collector.ports import bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
     from collector.store_settings import StoreSettings, shown_default
     from collector.supervision import Part, PartFailedError, Supervisor, alone_in
+    from dashboards import commands as looking
     from dashboards.access import check_access
-    from dashboards.commands import dashboard
     from dashboards.errors import DashboardsError
-    from engine_hooks.commands.demo.torch_engine import torch_engine
-    from engine_hooks.commands.estimate import estimate
-    from engine_hooks.commands.import_traces import import_traces
-    from engine_hooks.commands.simulate.cell import cell
-    from engine_hooks.commands.simulate.experiment import experiment
-    from engine_hooks.commands.simulate.live import live
-    from engine_hooks.commands.simulate.scenarios import scenarios
+    from engine_hooks.commands import registering as engines
+    from engine_hooks.commands.usage import OneLineUsage
     from engine_hooks.errors import EngineHooksError
     from queries.client import shown
-    from queries.commands.alerts.backtest import backtest
-    from queries.commands.alerts.check import check
-    from queries.commands.alerts.history import history
-    from queries.commands.alerts.listing import list_alerts
-    from queries.commands.alerts.run import run as run_alerts
-    from queries.commands.alerts.try_rule import try_rule
-    from queries.commands.annotate import annotate
-    from queries.commands.changes import changes
-    from queries.commands.compare import compare
-    from queries.commands.mcp import mcp
-    from queries.commands.postmortem import postmortem
-    from queries.commands.query import query
-    from queries.commands.replay import replay
-    from queries.commands.silences import create, expire, list_silences
-    from queries.commands.top import top
+    from queries.commands import registering as asking
     from queries.errors import QueriesError
     from queries.runner import run
 except ImportError as missing:
-    sys.exit(f"tachograph: the command line needs the service extra ({missing}): pip install 'tachograph[service]'")
+    sys.exit(f"tachograph: the command line needs the service extra ({missing}): {install_command('service')}")
 except KeyboardInterrupt:  # The libraries take a second; Ctrl-C then is no fault.
     sys.exit(130)
 
@@ -387,93 +363,19 @@ def stuck_line(cell: dict[str, Any]) -> str:
 
 
 def application() -> typer.Typer:
-    """Every command, from the room it belongs to."""
+    """Every command, from the room it belongs to: each room's `register` names its own."""
     app = typer.Typer(
         name="tachograph",
+        cls=OneLineUsage,
         help="Records every graph execution of an LLM inference engine, and shows when its scheduler is fooled.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.command()(takes_settings(up, reads=False))
-    app.command()(takes_settings(collect, reads=False))
-    app.command()(takes_settings(doctor))
-    for command in (schema, backup, restore):
-        app.command()(takes_settings(command, reads=False))
-    app.command()(conformance)
-    app.command()(capacity)
-    for reading in (dashboard, query, replay, postmortem, compare, mcp, changes, annotate, top):
-        app.command()(takes_settings(reading))
-    app.command("import")(takes_settings(import_traces))
-    app.command()(estimate)
-    app.add_typer(spools())
-    app.add_typer(retention())
-    app.add_typer(simulations())
-    app.add_typer(demos())
-    app.add_typer(alerting())
+    for room in (collecting, looking, asking, engines):
+        room.register(app, takes_settings)
     return app
-
-
-def alerting() -> typer.Typer:
-    """`tachograph alerts`: who is woken, and when."""
-    alerts = typer.Typer(name="alerts", help="Alerts: who is woken, and when.", no_args_is_help=True)
-    alerts.command("run")(takes_settings(run_alerts))
-    alerts.command()(takes_settings(check))
-    alerts.command("list")(takes_settings(list_alerts))
-    alerts.command()(takes_settings(history))
-    alerts.command("test")(takes_settings(try_rule))
-    alerts.command()(takes_settings(backtest))
-    alerts.add_typer(silencing())
-    return alerts
-
-
-def silencing() -> typer.Typer:
-    """`tachograph alerts silence`: for a while, nobody is woken by some alerts."""
-    silence = typer.Typer(name="silence", help="For a while, some alerts wake nobody.", no_args_is_help=True)
-    silence.command()(takes_settings(create))
-    silence.command("list")(takes_settings(list_silences))
-    silence.command()(takes_settings(expire))
-    return silence
-
-
-def spools() -> typer.Typer:
-    """`tachograph spool`: what waits to be stored, and what was set aside."""
-    spool = typer.Typer(
-        name="spool", help="What waits to be stored, and what ClickHouse refused.", no_args_is_help=True
-    )
-    spool.command("list")(takes_settings(list_spool, reads=False))
-    for command in (retry, export, discard):
-        spool.command()(takes_settings(command, reads=False))
-    return spool
-
-
-def retention() -> typer.Typer:
-    """`tachograph retention`: how long each table keeps its rows."""
-    kept = typer.Typer(name="retention", invoke_without_command=True)
-    kept.callback()(takes_settings(show_retention, reads=False))
-    # So -1 reaches the check of days, instead of being an option that nobody knows.
-    kept.command("set", context_settings={"ignore_unknown_options": True})(
-        takes_settings(change_retention, reads=False)
-    )
-    return kept
-
-
-def simulations() -> typer.Typer:
-    """`tachograph simulate`: the simulated engine, live and in experiments."""
-    simulate = typer.Typer(name="simulate", help="Simulated engines: live, or in experiments.", no_args_is_help=True)
-    simulate.command()(takes_settings(live))
-    simulate.command()(takes_settings(cell))
-    simulate.command()(experiment)
-    simulate.command()(scenarios)
-    return simulate
-
-
-def demos() -> typer.Typer:
-    """`tachograph demo`: real engines to look at."""
-    demo = typer.Typer(name="demo", help="Small real engines to look at.", no_args_is_help=True)
-    demo.callback()(lambda: None)  # with one command alone typer would leave its name out
-    demo.command("torch")(takes_settings(torch_engine))
-    return demo
 
 
 def main() -> None:

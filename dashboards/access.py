@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from collector.access.access import is_loopback
 from collector.access.secret import AccessError, Secrets, given_secrets, secrets_in
 from dashboards.errors import DashboardAccessError
+from engine_hooks.extras import install_command
 
 PASSWORD = "TACHOGRAPH_DASHBOARD_PASSWORD"  # noqa: S105 -- names of settings
 PASSWORD_FILE = f"{PASSWORD}_FILE"
@@ -94,7 +95,7 @@ def check_oidc(file: Path) -> None:
     if missing:
         raise DashboardAccessError(f"{OIDC_FILE}: {file} lacks {', '.join(missing)}")
     if not importlib.util.find_spec("authlib"):
-        raise DashboardAccessError(f"{OIDC_FILE} needs the oidc extra: pip install 'tachograph[service,oidc]'")
+        raise DashboardAccessError(f"{OIDC_FILE} needs the oidc extra: {install_command('service', 'oidc')}")
 
 
 def admitted_emails(secrets: Mapping[str, Any]) -> list[str]:

@@ -7,10 +7,14 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+import typer
+
 from dashboards.access import OIDC_FILE, PASSWORD, PASSWORD_FILE, AccessSettings, check_access
 from dashboards.errors import PortTakenError
 from dashboards.reading.store import ALERTMANAGER_VARIABLE, COLLECTOR_VARIABLE, DATA_DIR_VARIABLE, URL_VARIABLE
+from engine_hooks.commands.registering import TakesSettings
 
+PANEL = "Looking"
 APP = Path(__file__).parent / "app" / "main.py"
 SERVED_APP = APP.with_name("served.py")
 GUARDED_APP = APP.with_name("guarded.py")
@@ -50,6 +54,11 @@ class DashboardSettings(AccessSettings, Protocol):
     def dashboard_port(self) -> int:
         """Port that the dashboards listen on."""
         ...
+
+
+def register(app: typer.Typer, takes_settings: TakesSettings) -> None:
+    """Add this room's command."""
+    app.command(rich_help_panel=PANEL)(takes_settings(dashboard))
 
 
 def dashboard(settings: DashboardSettings) -> None:

@@ -16,6 +16,7 @@ import trustme
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
+from engine_hooks.extras import install_command
 from queries.alerts.delivery.attempts import again
 from queries.alerts.delivery.endpoint import endpoint
 from queries.alerts.delivery.errors import ReceiverAwayError, ReceiverRefusedError
@@ -142,7 +143,7 @@ def test_apprise_urls_that_are_none_are_said_without_their_secrets(url: str, tmp
 
 def test_without_its_extra_apprise_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "apprise", None)
-    with pytest.raises(CallError, match=r"pip install 'tachograph\[notify\]'"):
+    with pytest.raises(CallError, match=re.escape(install_command("notify"))):
         named(tmp_path, alert_notify=SecretStr("json://host"))
 
 

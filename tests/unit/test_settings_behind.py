@@ -61,4 +61,4 @@ def test_flags_of_commands() -> None:
 def test_a_flag_that_would_be_ignored_is_refused(command: list[str], flag: str) -> None:
     done = CliRunner().invoke(application(), [*command, flag, "1"])
     assert done.exit_code == 2
-    assert "No such option" in done.output
+    assert "no such option" in done.output

@@ -6,6 +6,7 @@ https://appriseit.com/services/
 import logging
 from typing import TYPE_CHECKING
 
+from engine_hooks.extras import install_command
 from queries.alerts.delivery.endpoint import mark_of
 from queries.alerts.delivery.errors import ReceiverAwayError
 from queries.alerts.delivery.groups import Group
@@ -49,7 +50,7 @@ def _service(url: str) -> "NotifyBase":
     try:
         import apprise  # noqa: PLC0415
     except ImportError as missing:
-        raise CallError("TACHOGRAPH_ALERT_NOTIFY needs the extra notify: pip install 'tachograph[notify]'") from missing
+        raise CallError(f"TACHOGRAPH_ALERT_NOTIFY needs the extra notify: {install_command('notify')}") from missing
     # It logs URLs and answers of servers, which are secrets.
     logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)
     service = apprise.Apprise.instantiate(url)

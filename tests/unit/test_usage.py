@@ -1,0 +1,93 @@
+"""A wrong call of any command is told in one line (what, where, what to do), with exit code 2; help stays rich."""
+
+import io
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+import pytest
+import typer
+
+from tachograph import application
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
+EVERY = dict(commands(typer.main.get_command(application())))
+WITH_ARGUMENT = [path for path, one in EVERY.items() if any(each.required for each in one.params)]
+FIGURES = {
+    (path, each.opts[0])
+    for path, one in EVERY.items()
+    for each in one.params
+    if each.opts[0].startswith("--") and not each.is_flag and each.type_descriptor.annotation in (int, float)
+}
+NAME = " ".join
+
+
+def called(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ending:
+        EVERY[()].main(arguments)
+    return ending.value.code, out.getvalue(), err.getvalue()
+
+
+def wrong_call(*arguments: str) -> str:
+    """The one line that it gives."""
+    code, out, err = called(*arguments)
+    assert (code, out) == (2, "")
+    (line,) = err.splitlines()
+    return line
+
+
+def told_of(path: tuple[str, ...], line: str) -> str:
+    """What is wrong, of a line that names the command and where to look."""
+    command = NAME(("tachograph", *path))
+    assert line.startswith(f"{command}: ")
+    assert line.endswith(f" see {command} --help")
+    return line.removeprefix(f"{command}: ")
+
+
+@pytest.mark.parametrize("path", EVERY, ids=NAME)
+def test_an_option_that_no_command_knows(path: tuple[str, ...]) -> None:
+    if path == ("retention", "set"):  # takes -1 as a figure
+        return
+    assert told_of(path, wrong_call(*path, "--nonsuch")).startswith("no such option: --nonsuch")
+
+
+@pytest.mark.parametrize("path", WITH_ARGUMENT, ids=NAME)
+def test_an_argument_that_is_missing(path: tuple[str, ...]) -> None:
+    assert told_of(path, wrong_call(*path)).startswith("missing ")
+
+
+def test_a_value_that_is_none() -> None:
+    assert ("up",) in {path for path, _ in FIGURES}
+    for path, option in sorted(FIGURES):
+        assert f"'{option}'" in told_of(path, wrong_call(*path, option, "nonsense"))
+        assert option in told_of(path, wrong_call(*path, option))
+
+
+def test_a_command_that_there_is_not() -> None:
+    assert told_of((), wrong_call("nonsense")) == "no such command 'nonsense'; see tachograph --help"
+    told = told_of(("alerts", "silence"), wrong_call("alerts", "silence", "crete"))
+    assert told.startswith("no such command 'crete'. Did you mean 'create'? see ")
+
+
+@pytest.mark.parametrize("path", EVERY, ids=NAME)
+def test_help_is_rich(path: tuple[str, ...]) -> None:
+    code, out, err = called(*path, "--help")
+    assert (code, err) == (0, "")
+    assert "╭─ Options" in out
+    if not path:
+        assert all(f"─ {panel} ─" in out for panel in ("Asking", "Looking", "Collecting and the store"))
+
+
+def test_no_arguments_show_the_help() -> None:
+    code, out, err = called()
+    assert code == 2
+    assert "Usage: tachograph" in out
+    assert err == ""
