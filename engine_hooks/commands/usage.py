@@ -22,12 +22,13 @@ class OneLineUsage(TyperGroup):
         prog_name: str | None = NAME,
         complete_var: str | None = None,
         standalone_mode: bool = True,
+        windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
         """Run a command, and end the process by its exit code, as typer does."""
         given = sys.argv[1:] if args is None else args
         try:
-            code = super().main(given, prog_name, complete_var, standalone_mode=False, **extra)
+            code = super().main(given, prog_name, complete_var, False, windows_expand_args, **extra)
         except typer.TyperException as wrong:
             if not standalone_mode:
                 raise
