@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from collector.acceptance import MalformedRequestError
 from collector.receivers.answers import RequestTooLargeError
 
@@ -10,6 +12,7 @@ _PATH: Final = (1, 2, 2)
 """Field numbers from the request to its spans: resource_spans, scope_spans, spans."""
 _SPAN_BYTES_MIN: Final = 2
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
+_SPAN_TAG: Final = _PATH[-1] << 3 | _LENGTH_DELIMITED
 
 
 def check_spans(request: bytes, limit: int) -> None:
@@ -17,9 +20,9 @@ def check_spans(request: bytes, limit: int) -> None:
 
     Raises:
         RequestTooLargeError: there are more.
-        MalformedRequestError: this is no message of protobuf. What passes may still be none.
+        MalformedRequestError: this is no message of protobuf, where it has to be looked into. What passes may still be none.
     """
-    if len(request) <= limit * _SPAN_BYTES_MIN:
+    if len(request) <= limit * _SPAN_BYTES_MIN or _spans_at_most(request) <= limit:
         return
     count = 0
     try:
@@ -29,6 +32,12 @@ def check_spans(request: bytes, limit: int) -> None:
                 raise RequestTooLargeError(f"the request holds more than {limit} spans: export in smaller batches")
     except IndexError as error:
         raise MalformedRequestError("the body is not a protobuf ExportTraceServiceRequest") from error
+
+
+def _spans_at_most(request: bytes) -> int:
+    """As many bytes as a span could begin with: a quarter of the time of finding the spans. The highest bit says only
+    that a number goes on, which that of a tag may do for nothing."""
+    return int(np.count_nonzero((np.frombuffer(request, np.uint8) & 0x7F) == _SPAN_TAG))
 
 
 def _nested(data: bytes, at: int, end: int, path: tuple[int, ...]) -> Iterator[None]:

@@ -289,3 +289,12 @@ def test_tiny_spans_are_refused_before_they_are_parsed() -> None:
     with pytest.raises(RequestTooLargeError):
         check_spans(request, 100_000)
     check_spans(request, 300_000)
+
+
+def test_spans_whose_tags_are_written_longer_than_needed_are_counted_too() -> None:
+    scope = b"\x92\x00\x00" * 10
+    request = b"\x0a" + bytes([len(scope) + 2]) + b"\x12" + bytes([len(scope)]) + scope
+    assert len(ExportTraceServiceRequest.FromString(request).resource_spans[0].scope_spans[0].spans) == 10
+    check_spans(request, 10)
+    with pytest.raises(RequestTooLargeError):
+        check_spans(request, 9)
