@@ -50,7 +50,9 @@ rounds AS (
             lagInFrame(ended_ns, 2, started_ns) OVER engine AS ended_before_that_ns
         FROM
         (
-            SELECT *, cell AS of_cell, toUnixTimestamp64Nano(started_at) AS started_ns, started_ns + duration_ns AS ended_ns
+            SELECT
+                *, duration_ns, graph_wall_time_ns, batch_tokens_accepted, cell AS of_cell,
+                toUnixTimestamp64Nano(started_at) AS started_ns, started_ns + duration_ns AS ended_ns
             FROM graph_executions
             WHERE started_at >= subtractSeconds({from:DateTime64(9, 'UTC')}, 120) AND started_at <= {to:DateTime64(9, 'UTC')}
                 AND service_instance_id IN (SELECT service_instance_id FROM final)

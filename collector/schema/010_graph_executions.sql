@@ -1,11 +1,15 @@
 -- One row for each graph execution, as the contract has it. A column is the attribute's name with
 -- underscores for dots. NULL, '' and [] mean "not recorded".
+-- Values that others tell already (the wall time of a pipelined round is its GPU time) are ALIAS columns here, over what they
+-- differ by, in stored_…: exactly, whatever they are. `SELECT *` leaves ALIAS columns out, unless the session has
+-- asterisk_include_alias_columns, which our endpoint sets. Rows come in by new_executions, which has every column.
+-- docs/decisions/0024-values-stored-once.md
 -- Partitioned and expired by arrival: a host with an odd clock, or a trace of 2022, makes no partitions of its own.
 CREATE TABLE IF NOT EXISTS graph_executions
 (
     service_instance_id LowCardinality(String),
-    started_at DateTime64(9, 'UTC') CODEC(Delta, T64, ZSTD),
-    duration_ns Int64 CODEC(T64('bit'), ZSTD),
+    started_at DateTime64(9, 'UTC') CODEC(Delta, T64('bit'), ZSTD(3)),
+    duration_ns Int64 ALIAS ifNull(graph_gpu_start_offset_ns, 0) + graph_gpu_time_ns + stored_duration_rest_ns,
     received_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD),
     trace_id FixedString(16) CODEC(ZSTD),
     span_id FixedString(8) CODEC(Delta(8), ZSTD),
@@ -25,7 +29,7 @@ CREATE TABLE IF NOT EXISTS graph_executions
     graph_purpose LowCardinality(String),
     graph_sequence Int64 CODEC(DoubleDelta, ZSTD),
     graph_gpu_time_ns Int64 CODEC(T64('bit'), ZSTD),
-    graph_wall_time_ns Int64 CODEC(T64('bit'), ZSTD),
+    graph_wall_time_ns Int64 ALIAS graph_gpu_time_ns + stored_wall_over_gpu_ns,
     graph_gpu_start_offset_ns Nullable(Int64) CODEC(T64('bit'), ZSTD),
     graph_gpu_time_source LowCardinality(String),
     graph_queue_depth Nullable(Int64) CODEC(T64, ZSTD),
@@ -35,23 +39,35 @@ CREATE TABLE IF NOT EXISTS graph_executions
 
     batch_lanes Nullable(Int64) CODEC(T64, ZSTD),
     batch_tokens_drafted Nullable(Int64) CODEC(T64, ZSTD),
-    batch_tokens_accepted Nullable(Int64) CODEC(T64, ZSTD),
+    batch_tokens_accepted Nullable(Int64) ALIAS ifNull(batch_tokens_emitted, 0) - ifNull(batch_lanes, 0) + stored_accepted_rest,
     batch_tokens_emitted Nullable(Int64) CODEC(T64, ZSTD),
     batch_verification_budget Nullable(Int64) CODEC(T64, ZSTD),
 
     scheduler_cost_model LowCardinality(String),
-    scheduler_estimate_ns Nullable(Int64) CODEC(ZSTD(6)),
-    scheduler_estimate_gpu_ns Nullable(Int64) CODEC(ZSTD(6)),
-    scheduler_estimate_handoff_ns Nullable(Int64) CODEC(T64, ZSTD),
-    scheduler_expected_tokens Nullable(Float64) CODEC(ZSTD),
+    scheduler_estimate_ns Nullable(Int64)
+        ALIAS scheduler_candidate_estimates_ns[indexOf(scheduler_candidate_graphs, graph_name)] + stored_estimate_rest_ns,
+    scheduler_estimate_gpu_ns Nullable(Int64)
+        ALIAS ifNull(scheduler_estimate_ns, 0) - ifNull(scheduler_estimate_handoff_ns, 0) + stored_estimate_gpu_rest_ns,
+    scheduler_estimate_handoff_ns Nullable(Int64) CODEC(ZSTD(6)),
+    scheduler_expected_tokens Nullable(Float64) ALIAS reinterpretAsFloat64(bitXor(stored_expected_tokens_bits,
+        reinterpretAsUInt64(scheduler_candidate_expected_tokens[indexOf(scheduler_candidate_graphs, graph_name)]))),
     scheduler_candidate_graphs Array(LowCardinality(String)) CODEC(ZSTD(6)),
     scheduler_candidate_estimates_ns Array(Int64) CODEC(ZSTD(6)),
-    scheduler_candidate_expected_tokens Array(Float64) CODEC(ZSTD),
+    scheduler_candidate_expected_tokens Array(Float64) CODEC(ZSTD(3)),
 
     cell_id LowCardinality(String),
     cell_arm LowCardinality(String),
     cell_position Nullable(Int64) CODEC(T64, ZSTD),
     cell_concurrency Nullable(Int64) CODEC(T64, ZSTD),
+
+    -- What the columns above that are ALIAS have beyond what others tell. Sums and differences wrap around, so none is too large.
+    stored_duration_rest_ns Int64 CODEC(ZSTD),
+    stored_wall_over_gpu_ns Int64 CODEC(ZSTD),
+    stored_accepted_rest Nullable(Int64) CODEC(T64, ZSTD),
+    stored_estimate_rest_ns Nullable(Int64) CODEC(ZSTD),
+    stored_estimate_gpu_rest_ns Nullable(Int64) CODEC(ZSTD),
+    -- The bits in which a double differs from the chosen candidate's.
+    stored_expected_tokens_bits Nullable(UInt64) CODEC(ZSTD),
 
     -- The benchmark's cell, else the start of its 30 s window in Unix seconds. Unique within one engine instance.
     cell String ALIAS if(cell_id != '', cell_id, toString(intDiv(toUnixTimestamp64Nano(started_at), 30000000000) * 30)),

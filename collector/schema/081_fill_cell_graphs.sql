@@ -24,6 +24,8 @@ SELECT
     count() AS executions,
     min(graph_sequence) AS sequence_first,
     max(graph_sequence) AS sequence_last,
+    sum(toUInt64(graph_sequence)) AS sequence_sum,
+    sum(toUInt64(graph_sequence) * toUInt64(graph_sequence)) AS sequence_squares_sum,
     groupBitmapState(toUInt64(graph_sequence)) AS sequences,
     sum(graph_gpu_time_ns) AS gpu_time_ns,
     countIf(graph_purpose = 'ordinary') AS ordinary_executions,
@@ -36,7 +38,7 @@ SELECT
 FROM
 (
     SELECT
-        *,
+        *, duration_ns, graph_wall_time_ns,
         CAST(scheduler_candidate_graphs, 'Array(String)') AS graphs,
         arrayResize(scheduler_candidate_estimates_ns, length(graphs)) AS estimates_ns,
         -- Tokens that nobody recorded promise anything.

@@ -12,7 +12,7 @@ from collector.sql_endpoint.guard import Guard, Statement
 from collector.sql_endpoint.limits import QueryLimits
 
 # Merging expressions costs a long statement an eighth of its planning, and gains nothing here.
-_PLANNING = {"implicit_select": "0", "query_plan_merge_expressions": "0"}
+_PLANNING = {"implicit_select": "0", "query_plan_merge_expressions": "0", "asterisk_include_alias_columns": "1"}
 # Each piece the engine streams is a whole output of its own: only formats without head and tail can be joined.
 _STREAMED = frozenset({"Native", "RowBinary", "TabSeparated", "TSV", "TabSeparatedRaw", "TSVRaw", "CSV", "JSONEachRow"})
 _BINARY = frozenset(

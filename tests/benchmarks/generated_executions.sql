@@ -2,7 +2,7 @@
 -- executions, spread evenly over the span_s before `until`. Every other engine marks its cells as a benchmark does.
 -- In 4 cells of 100 the host stumbles, P128 is charged 34.5 ms for its 28.5, and plain decode wins for most of the cell.
 -- Parameters: executions, engines, seed, span_s, until (UTC). Rows first_row .. first_row + executions of the whole fleet of fleet_executions.
-INSERT INTO graph_executions
+INSERT INTO new_executions
 (
     service_instance_id, started_at, duration_ns, received_at, trace_id, span_id,
     service_name, host_name, engine_name, engine_version, engine_package, engine_recipe, engine_tensor_parallel, gpu_ids, engine_attributes,

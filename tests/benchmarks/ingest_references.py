@@ -16,7 +16,12 @@ from collector.request_store import RequestStore
 from engine_hooks.contract.span import GraphSpan
 from engine_hooks.contract.validation import span_refusal
 
-_TABLES = ("010_graph_executions.sql", "020_otlp_requests.sql")
+_TABLES = (
+    "010_graph_executions.sql",
+    "012_new_executions.sql",
+    "014_store_new_executions.sql",
+    "020_otlp_requests.sql",
+)
 _PLAIN = Path(__file__).with_name("plain_executions.sql")
 
 

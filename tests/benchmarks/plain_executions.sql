@@ -1,6 +1,6 @@
 -- What the engine can do at best with the same bytes: every attribute into its typed column, nothing checked, nothing
--- looked up, nothing counted. Fed from a table like otlp_requests, into a table like graph_executions.
-CREATE MATERIALIZED VIEW decode_plainly TO graph_executions AS
+-- looked up, nothing counted. Fed from a table like otlp_requests, into tables like new_executions and graph_executions.
+CREATE MATERIALIZED VIEW decode_plainly TO new_executions AS
 SELECT
     span.trace_id AS trace_id, span.span_id AS span_id,
     fromUnixTimestamp64Nano(toInt64(span.start_time_unix_nano), 'UTC') AS started_at,

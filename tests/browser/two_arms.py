@@ -52,7 +52,7 @@ def store_arms(client: Client) -> None:
     """Put the benchmark into the client's database."""
     rng = np.random.default_rng(7)
     rows = [row for cell in arm_cells(rng) for row in executions_of(cell, rng)]
-    client.insert("graph_executions", [list(row.values()) for row in rows], column_names=list(rows[0]))
+    client.insert("new_executions", [list(row.values()) for row in rows], column_names=list(rows[0]))
 
 
 def arm_cells(rng: np.random.Generator) -> Iterator[ArmCell]:

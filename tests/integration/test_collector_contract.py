@@ -10,6 +10,7 @@ from collector.acceptance import Outcome
 from collector.request_store import ReceivedRequest, RequestStore
 from engine_hooks.contract.attributes import RESOURCE_ATTRIBUTES, SPAN_ATTRIBUTES
 from engine_hooks.contract.names import column_of
+from engine_hooks.contract.span import EXECUTION_COLUMNS
 from tests.fixtures.contract_cases import (
     CASES,
     GOOD_ATTRIBUTES,
@@ -75,6 +76,7 @@ def test_what_is_stored_is_what_was_sent(clickhouse: Client, case: SpanCase) -> 
     store_each(clickhouse, (case,))
     (row,) = clickhouse.query(
         "SELECT *, toUnixTimestamp64Nano(started_at) AS started_at_ns FROM graph_executions"
+        " SETTINGS asterisk_include_alias_columns = 1"
     ).named_results()
     expected = expected_row(case)
     if any(value == "" for value in case.attributes.values()):
@@ -119,13 +121,13 @@ def test_empty_values_count_as_not_sent(clickhouse: Client) -> None:
 def test_decoded_spans_have_the_columns_of_graph_executions(clickhouse: Client) -> None:
     def columns(table: str) -> set[str]:
         rows = clickhouse.query(
-            "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {table:String}"
-            " AND default_kind != 'ALIAS'",
+            "SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {table:String}",
             parameters={"table": table},
         ).result_rows
         return {name for (name,) in rows}
 
-    executions = columns("graph_executions")
+    executions = columns("new_executions")
+    assert executions == {*EXECUTION_COLUMNS, "received_at"}
     fate = {"request_id", "clock_trouble", "is_new", "is_own"}
     assert columns("judged_spans") == executions | fate | {"refusal"}
     assert columns("checked_spans") == executions | fate | {"is_graph_execution", "is_odd", "odd_resource", "span"}
@@ -134,8 +136,8 @@ def test_decoded_spans_have_the_columns_of_graph_executions(clickhouse: Client) 
         ("check_spans", "checked_spans"),
         ("set_odd_spans_apart", "odd_spans"),
         ("judge_odd_spans", "judged_spans"),
-        ("store_executions", "graph_executions"),
-        ("store_judged_executions", "graph_executions"),
+        ("store_executions", "new_executions"),
+        ("store_judged_executions", "new_executions"),
     ):
         assert columns(view) == columns(table), view
 
@@ -152,7 +154,7 @@ def received(request_id: str, *cases: SpanCase, later_ms: int = 0) -> ReceivedRe
 
 def test_the_same_batch_again_is_stored_once(clickhouse: Client) -> None:
     store = RequestStore(clickhouse)
-    batch = [ReceivedRequest.of("one", request_of(SPANS[:3]), ARRIVED_UNIX_MS), ReceivedRequest("two", request_of(SPANS[3:4]), ARRIVED_UNIX_MS)]  # fmt: skip
+    batch = [ReceivedRequest.of("one", request_of(SPANS[:3]), ARRIVED_UNIX_MS), ReceivedRequest.of("two", request_of(SPANS[3:4]), ARRIVED_UNIX_MS)]  # fmt: skip
     for _ in range(3):
         store.insert(batch)
     assert clickhouse.command("SELECT count() FROM graph_executions") == 4

@@ -20,7 +20,12 @@ ROOT = Path(__file__).parents[2]
 EVERYTHING = {"last_s": 0}
 AGES_S = 400 * 86_400
 FOOLED = believing({"decode": (13, 4), "P128": (34.5, 10)})
-EXACT = {"live_cells": "cells", "live_stuck": "stuck_plain", "live_inflation": "estimate_inflation"}
+EXACT = {
+    "live_cells": "cells",
+    "live_stuck": "stuck_plain",
+    "live_inflation": "estimate_inflation",
+    "live_overcharged": "overcharged_engines",
+}
 OF_JUDGEMENT = {"judged", "judged_at"}
 
 
@@ -68,7 +73,7 @@ def test_late_repeated_and_lost_executions_correct_rollups_and_verdicts(clickhou
     late = [row_of(one, ENGINE) for one in whole if one.graph_sequence % 7 == 0 and one.graph_sequence != 350]
     token = {"insert_deduplication_token": "late", "deduplicate_blocks_in_dependent_materialized_views": 1}
     for _ in range(3):
-        clickhouse.insert("graph_executions", late, column_names=list(EXECUTION_COLUMNS), settings=token)
+        clickhouse.insert("new_executions", late, column_names=list(EXECUTION_COLUMNS), settings=token)
     assert differences(clickhouse) == []
     (row,) = ask(clickhouse, "live_cells", **EVERYTHING)
     assert (row["executions"], row["executions_lost"], row["judged"]) == (399, 1, False)
@@ -112,6 +117,7 @@ LIVE = {
     "live_cells": {"from": "2026-11-01"},
     "live_stuck": {"from": "2026-11-01"},
     "live_inflation": {"from": "2026-11-01"},
+    "live_overcharged": {"from": "2026-11-01"},
     "fleet_stretches": {"from": "2026-11-01"},
     "engines": {"from": "2026-11-01"},
     "clock_skew": {"from": "2026-11-01"},

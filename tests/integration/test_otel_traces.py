@@ -50,6 +50,7 @@ def executions(client: Client) -> list[dict[str, Any]]:
     """Without lists under `engine.`: OTLP's are dropped, the exporter's are text like any other."""
     rows = client.query(
         "SELECT * EXCEPT received_at FROM graph_executions ORDER BY service_instance_id, span_id, started_at"
+        " SETTINGS asterisk_include_alias_columns = 1"
     )
     found = list(rows.named_results())
     for row in found:

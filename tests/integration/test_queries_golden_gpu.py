@@ -146,7 +146,7 @@ def insert_received(
     for one in executions:
         ended_ms = (one.started_at + one.duration_ns - START_NS) / MS
         rows.append([*row_of(one, engine), START + timedelta(milliseconds=ended_ms, seconds=after_s)])
-    client.insert("graph_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
+    client.insert("new_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
 
 
 def test_clock_skew_says_since_when(clickhouse: Client) -> None:

@@ -48,7 +48,7 @@ def store(client: Client, executions: Iterable[GraphExecution], engine: EngineRe
         [*row_of(one, engine), datetime.fromtimestamp((one.started_at + one.duration_ns + lag_ns) / 1e9, UTC)]
         for one in executions
     ]
-    client.insert("graph_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
+    client.insert("new_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
 
 
 def moved(executions: Iterable[GraphExecution], cell_started_ns: int, **fields: Any) -> list[GraphExecution]:
@@ -196,7 +196,7 @@ def test_a_clock_beyond_reason_stops_nothing(clickhouse: Client) -> None:
     (odd,) = steady(1)[:1]
     ends_of_time = (0, 9_223_372_036_000_000_000 - odd.duration_ns)
     rows = [[*row_of(odd._replace(started_at=at), EngineResource("odd")), datetime.now(UTC)] for at in ends_of_time]
-    clickhouse.insert("graph_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
+    clickhouse.insert("new_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
     store(clickhouse, steady(60), EngineResource("whole", host_name="a"))
     judge(clickhouse)
     assert Sampling(clickhouse, RULES).run().dropped_executions == 3000

@@ -73,7 +73,9 @@ def test_executions_and_their_rollups_are_divided_by_engine_instance(form: Clust
     # Divided once, where a request is decoded; from there on all of it happens on the shard.
     assert "TO night.decoded_spans AS" in by_name["040_decode_otlp.sql"][0]
     assert "FROM night.decoded_spans_local" in by_name["044_check_spans.sql"][0]
-    assert "TO night.graph_executions_local AS" in by_name["050_store_executions.sql"][0]
+    assert "TO night.new_executions AS" in by_name["050_store_executions.sql"][0]
+    assert "TO night.graph_executions_local AS" in by_name["014_store_new_executions.sql"][0]
+    assert "FROM night.new_executions" in by_name["014_store_new_executions.sql"][0]
     assert "FROM night.graph_executions_local" in by_name["081_fill_cell_graphs.sql"][0]
     assert "TO night.cell_graphs_local AS" in by_name["081_fill_cell_graphs.sql"][0]
 

@@ -17,7 +17,7 @@ def aged(clickhouse: Client) -> Client:
     """Executions that arrived on five days, the oldest 20 days ago."""
     for days in DAYS:
         clickhouse.command(
-            "INSERT INTO graph_executions (service_instance_id, started_at, trace_id, span_id, graph_name, received_at)"
+            "INSERT INTO new_executions (service_instance_id, started_at, trace_id, span_id, graph_name, received_at)"
             " SELECT 'a', now64(9) + number, toString(number), 'x', 'P128', now64(3) - toIntervalDay({days:UInt32})"
             " FROM numbers({rows:UInt32})",
             parameters={"days": days, "rows": ROWS_A_DAY},

@@ -24,7 +24,7 @@ def days(clickhouse: Client) -> Client:
     """Executions of four days, each as large as the others, random so that they do not compress."""
     for day in (3, 2, 1, 0):
         clickhouse.command(
-            "INSERT INTO graph_executions (service_instance_id, started_at, trace_id, span_id, scheduler_candidate_estimates_ns, received_at)"
+            "INSERT INTO new_executions (service_instance_id, started_at, trace_id, span_id, scheduler_candidate_estimates_ns, received_at)"
             " SELECT 'a', now64(9) + number, 't', 's', arrayMap(x -> rand64(x + number), range(100)), now64(3) - toIntervalDay({day:UInt32})"
             " FROM numbers(1000)",
             parameters={"day": day},

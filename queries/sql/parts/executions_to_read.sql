@@ -4,7 +4,9 @@
 -- parameter host: String = '' | host_name; '' is any.
 -- parameter package: String = '' | engine_package; '' is any.
 -- parameter recipe: String = '' | engine_recipe; '' is any.
-SELECT *, cell
+SELECT
+    *, cell, duration_ns, graph_wall_time_ns, batch_tokens_accepted,
+    scheduler_estimate_ns, scheduler_estimate_gpu_ns, scheduler_expected_tokens
 FROM graph_executions
 WHERE (service_instance_id, toStartOfInterval(started_at, INTERVAL 30 SECOND), cell) IN (SELECT arrayJoin(plan.windows))
     AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
