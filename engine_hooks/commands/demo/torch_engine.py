@@ -79,8 +79,8 @@ def torch_engine(
     """
     # What is wrong is refused now, not after the start.
     model, delays = cost_model_named(cost_model), [host_delay_of(text) for text in host_delay or ()]
-    resource = torch_resource(host, cost_model, clock)
     require_torch()
+    resource = torch_resource(host, cost_model, clock)
     recorder = recorder_to(settings.otlp_endpoint, resource)
     typer.echo("starting: loading PyTorch and measuring every verification budget takes some seconds", err=True)
     warn_where_nothing_listens(settings.otlp_endpoint)
