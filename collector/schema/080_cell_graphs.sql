@@ -37,6 +37,9 @@ CREATE TABLE IF NOT EXISTS cell_graphs
     executions SimpleAggregateFunction(sum, UInt64),
     sequence_first SimpleAggregateFunction(min, Int64),
     sequence_last SimpleAggregateFunction(max, Int64),
+    -- Sums of the numbers and of their squares, modulo 2^64: where they add up, nothing is missing.
+    sequence_sum SimpleAggregateFunction(sum, UInt64),
+    sequence_squares_sum SimpleAggregateFunction(sum, UInt64),
     sequences AggregateFunction(groupBitmap, UInt64),
     gpu_time_ns SimpleAggregateFunction(sum, Int64),
     ordinary_executions SimpleAggregateFunction(sum, UInt64),
@@ -57,4 +60,4 @@ ENGINE = AggregatingMergeTree
 PARTITION BY received_on
 ORDER BY (service_instance_id, window_started_at, cell, graph_name, graph_kind, host_name, engine_package, engine_recipe, cell_arm, received_on)
 TTL received_on + INTERVAL 180 DAY
-SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1
+SETTINGS non_replicated_deduplication_window = 10000, ttl_only_drop_parts = 1, index_granularity = 256

@@ -35,6 +35,9 @@ CREATE TABLE IF NOT EXISTS cell_windows
     executions SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
     sequence_first SimpleAggregateFunction(min, Int64) CODEC(Delta, ZSTD),
     sequence_last SimpleAggregateFunction(max, Int64) CODEC(Delta, ZSTD),
+    -- Sums of the numbers and of their squares, modulo 2^64: where they add up, nothing is missing.
+    sequence_sum SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
+    sequence_squares_sum SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
     sequences AggregateFunction(groupBitmap, UInt64) CODEC(ZSTD),
     gpu_time_ns SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD),
     tokens_emitted SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD),
@@ -71,6 +74,7 @@ CREATE TABLE IF NOT EXISTS cell_windows
             estimate_max_ns Int64,
             decisions UInt64,
             decisions_overcharged UInt64,
+            overcharge_mean_ns Float64,
             overcharged_since DateTime64(9, 'UTC'),
             overcharged_until DateTime64(9, 'UTC'),
             decisions_turned UInt64,

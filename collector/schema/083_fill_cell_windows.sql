@@ -20,6 +20,8 @@ SELECT
     sum(g.executions) AS executions,
     min(g.sequence_first) AS sequence_first,
     max(g.sequence_last) AS sequence_last,
+    sum(g.sequence_sum) AS sequence_sum,
+    sum(g.sequence_squares_sum) AS sequence_squares_sum,
     groupBitmapMergeState(g.sequences) AS sequences,
     sum(g.gpu_time_ns) AS gpu_time_ns,
     sum(g.tokens_emitted) AS tokens_emitted,

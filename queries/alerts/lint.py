@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from queries.alerts.rule import Rule, Watched
+from queries.alerts.sources import JUDGED
 from queries.catalogue import Query, find
 from queries.errors import QueriesError
 from queries.parameters import bound
@@ -50,6 +51,7 @@ def complaints(rule: Rule, interval_s: float) -> Iterator[Complaint]:
         return
     yield from _columns(rule, query)
     if query:
+        yield from _live(rule, query)
         yield from _parameters(rule, query)
         yield from _identity(rule, query)
     yield from _durations(rule, interval_s)
@@ -62,6 +64,21 @@ def _columns(rule: Rule, query: Query | None) -> Iterator[Complaint]:
     for field, names in rule.columns_named.items():
         for name in sorted(names - known):
             yield Complaint(field, f"{where} has no column {name}; it has {', '.join(sorted(known))}")
+
+
+def _live(rule: Rule, query: Query) -> Iterator[Complaint]:
+    """What is asked of the present has the same columns, and the same parameters as far as the rule sets them."""
+    if not rule.live:
+        return
+    try:
+        live = find(rule.live)
+        bound(live, rule.parameters)
+    except QueriesError as wrong:
+        yield Complaint("live", str(wrong))
+        return
+    lacking = {column.name for column in query.columns} | {JUDGED}
+    if lacking := lacking - {column.name for column in live.columns}:
+        yield Complaint("live", f"query {live.name} lacks {', '.join(sorted(lacking))}")
 
 
 def _parameters(rule: Rule, query: Query) -> Iterator[Complaint]:

@@ -42,6 +42,9 @@ class Rule(BaseModel):
     """Its name, and the label `alertname`."""
     query: str | None = None
     """A query of the catalogue: each row is one series."""
+    live: str | None = None
+    """A query of the same columns and one more, `judged`, that is asked of the present in its place: out of rollups, and of
+    what was judged before. Where a row of it is not judged, `query` is asked after all."""
     watches: Watched | None = None
     """Instead of a query: the collector's own state, or this evaluator's. One row."""
     parameters: dict[str, bool | int | float | str] = {}
@@ -77,6 +80,8 @@ class Rule(BaseModel):
     def _whole(self) -> "Rule":
         if (self.query is None) == (self.watches is None):
             raise ValueError("a rule has either a query or watches")
+        if self.live and self.watches:
+            raise ValueError("live stands in for a query: what is watched has none")
         if "summary" not in self.annotations:
             raise ValueError("annotations has no summary")
         if taken := (RESERVED_LABELS | set(self.identity)) & set(self.labels):

@@ -35,7 +35,7 @@ SELECT
         ifNull(p.speculative_tokens_per_s, 0),
         ifNull(p.best_speculative_graph, ''),
         o.inflation
-    ), 'Tuple(judged_at DateTime64(3, \'UTC\'), executions UInt64, turned_s Float64, decisions_turned UInt64, plain_since DateTime64(9, \'UTC\'), plain_until DateTime64(9, \'UTC\'), plain_tokens_per_s Float64, speculative_tokens_per_s Float64, best_speculative_graph String, inflation Array(Tuple(graph String, measured_in String, cost_ns Int64, gpu_time_median_ns Int64, estimate_mean_ns Float64, estimate_max_ns Int64, decisions UInt64, decisions_overcharged UInt64, overcharged_since DateTime64(9, \'UTC\'), overcharged_until DateTime64(9, \'UTC\'), decisions_turned UInt64, turned_s Float64, tokens_lost Float64)))') AS judgement
+    ), 'Tuple(judged_at DateTime64(3, \'UTC\'), executions UInt64, turned_s Float64, decisions_turned UInt64, plain_since DateTime64(9, \'UTC\'), plain_until DateTime64(9, \'UTC\'), plain_tokens_per_s Float64, speculative_tokens_per_s Float64, best_speculative_graph String, inflation Array(Tuple(graph String, measured_in String, cost_ns Int64, gpu_time_median_ns Int64, estimate_mean_ns Float64, estimate_max_ns Int64, decisions UInt64, decisions_overcharged UInt64, overcharge_mean_ns Float64, overcharged_since DateTime64(9, \'UTC\'), overcharged_until DateTime64(9, \'UTC\'), decisions_turned UInt64, turned_s Float64, tokens_lost Float64)))') AS judgement
 FROM cells_told AS t
 LEFT JOIN inflation_by_cell AS i ON i.service_instance_id = t.service_instance_id AND i.cell = t.cell
 LEFT JOIN plain_alternatives AS p ON p.service_instance_id = t.service_instance_id AND p.cell = t.cell
@@ -53,7 +53,7 @@ LEFT JOIN
     SELECT
         service_instance_id,
         cell,
-        groupArray((graph, measured_in, cost_ns, gpu_time_median_ns, estimate_mean_ns, estimate_max_ns, decisions, decisions_overcharged,
+        groupArray((graph, measured_in, cost_ns, gpu_time_median_ns, estimate_mean_ns, estimate_max_ns, decisions, decisions_overcharged, overcharge_mean_ns,
             since_overcharged, until_overcharged, decisions_turned, turned_s, tokens_lost)) AS inflation
     FROM overcharged_graphs
     GROUP BY service_instance_id, cell
