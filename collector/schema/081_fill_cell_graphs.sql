@@ -38,7 +38,11 @@ SELECT
 FROM
 (
     SELECT
-        *, duration_ns, graph_wall_time_ns,
+        -- Named one by one: of `*` every column is analysed, for each insert, used or not.
+        service_instance_id, started_at, duration_ns, received_at, service_name, host_name,
+        engine_name, engine_version, engine_package, engine_recipe, engine_tensor_parallel, gpu_ids, engine_attributes,
+        graph_name, graph_kind, graph_purpose, graph_sequence, graph_gpu_time_ns, graph_wall_time_ns, batch_tokens_emitted,
+        scheduler_cost_model, cell_id, cell_arm, cell_position, cell_concurrency,
         CAST(scheduler_candidate_graphs, 'Array(String)') AS graphs,
         arrayResize(scheduler_candidate_estimates_ns, length(graphs)) AS estimates_ns,
         -- Tokens that nobody recorded promise anything.
