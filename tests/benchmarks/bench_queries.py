@@ -3,7 +3,7 @@
 Asked over HTTP, as a user asks: once as the example in its head has it, and once without parameters. Cold is a first
 answer with nothing of the store in memory: the engine's caches and the kernel's pages are dropped before. Warm is the
 best of five, since the question is what the query costs, not what else the machine was doing. The store is kept in
-build/ for the next time.
+build/ for the next time. `make bench ARGS="--only queries"`: the rows, each beside its limit.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import os
 import platform
 import shlex
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,11 +29,14 @@ from collector.migrations import apply_schema, schema_files
 from collector.sql_endpoint.server import serving_sql
 from queries.catalogue import Query, load
 from queries.runner import asked
+from tests.benchmarks.report import Result
 from tests.fixtures.generated import generate
 
 WARM_LIMIT_S, COLD_LIMIT_S = 0.2, 1.0
 WARM_RUNS = 5
 BUILD = Path("build")
+EXECUTIONS, EXECUTIONS_QUICK = 10_000_000, 1_000_000
+PACKAGES = ("chdb-core", "clickhouse-connect")
 STANDS_FOR = {"cell": "bench-33-82", "host": "gpu-node-024", "package": "main", "recipe": "c32"}
 """What the names in the examples are called in the generated fleet."""
 CACHES = ("mark", "uncompressed", "query condition", "primary index", "index mark")
@@ -95,7 +99,7 @@ def prepared(data_dir: Path, executions: int) -> Client:
     store = open_store(data_dir)
     apply_schema(store)
     if store.command("SELECT count() FROM graph_executions") != executions:
-        for table in ("graph_executions", "cell_graphs"):
+        for table in ("graph_executions", "cell_graphs", "cell_windows", "engine_seconds"):
             store.command(f"TRUNCATE TABLE {table}")
         began = time.perf_counter()
         generate(store, executions)
@@ -120,26 +124,39 @@ def table_of(measured: list[Measured]) -> Table:
     return table
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--executions", type=int, default=10_000_000)
-    arguments.add_argument("--query", action="append", help="only this one; may be repeated")
-    chosen = arguments.parse_args()
+def measured_at(executions: int, names: Sequence[str] = ()) -> list[Measured]:
+    """Every query of the catalogue, or those named, over so many stored executions."""
     schema = hashlib.sha256("".join(change.sha256 for change in schema_files()).encode()).hexdigest()
-    data_dir = BUILD / f"bench-queries-{chosen.executions}-{schema[:8]}"
+    data_dir = BUILD / f"bench-queries-{executions}-{schema[:8]}"
     with (
-        prepared(data_dir, chosen.executions) as store,
+        prepared(data_dir, executions) as store,
         serving_sql(connection_string(data_dir), str(store.database)) as url,
         clickhouse_connect.get_client(dsn=url, autogenerate_session_id=False) as reader,
     ):
-        wanted = [
-            query for name, query in load().items() if name in (chosen.query or load()) and query.topic != "alerts"
-        ]
-        measured = [
+        wanted = [query for name, query in load().items() if (not names or name in names) and query.topic != "alerts"]
+        return [
             measure(query, values, store, reader, data_dir)
             for query in wanted
             for values in ([parameters_of(query), {}] if parameters_of(query) else [{}])
         ]
+
+
+def results(quick: bool) -> Iterable[Result]:
+    """Each call, cold and warm, beside its limit."""
+    executions = EXECUTIONS_QUICK if quick else EXECUTIONS
+    for one in measured_at(executions):
+        asked_for = f"{one.query} {one.call}".strip()
+        for how, taken_s, limit_s in (("warm", one.warm_s, WARM_LIMIT_S), ("cold", one.cold_s, COLD_LIMIT_S)):
+            name = f"queries: {asked_for}, {how}, against the limit"
+            yield Result.of(name, taken_s * 1e3, limit_s * 1e3, "ms", executions, *PACKAGES)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--executions", type=int, default=EXECUTIONS)
+    arguments.add_argument("--query", action="append", help="only this one; may be repeated")
+    chosen = arguments.parse_args()
+    measured = measured_at(chosen.executions, chosen.query or ())
     Console(width=150).print(table_of(measured))
     machine = {"cpus": os.cpu_count(), "machine": platform.machine(), "executions": chosen.executions}
     figures = {**machine, "calls": [one._asdict() for one in measured]}
