@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.span import EXECUTION_COLUMNS
+from tests.benchmarks.bench_storage import KINDS, engines, store_ours
 from tests.fixtures.contract_strategies import graph_executions
 from tests.fixtures.databases import SERVER_URL, database
 from tests.fixtures.query_rows import ENGINE, row_of
@@ -130,3 +131,21 @@ def test_whoever_asks_our_endpoint_for_everything_gets_the_contracts_columns(
         (row,) = reader.query("SELECT * FROM graph_executions").named_results()
     assert row.keys() >= {*EXECUTION_COLUMNS, "received_at", "cell"}
     assert (row["graph_gpu_time_ns"], row["graph_wall_time_ns"]) == (7, 9)
+
+
+def test_of_simulated_engines_of_every_kind_next_to_nothing_is_left_to_keep(clickhouse: Client) -> None:
+    """If the recorder or the scheduler told them otherwise, they would cost their full size again."""
+    for resource, executions in engines(len(KINDS), 40):
+        store_ours(clickhouse, resource, executions)
+    shares = clickhouse.query(
+        """
+        SELECT countIf(stored_estimate_rest_ns != 0) / count(), countIf(stored_estimate_gpu_rest_ns != 0) / count(),
+            countIf(stored_expected_tokens_bits != 0) / count(), countIf(stored_accepted_rest != 0) / count(),
+            countIf(stored_wall_over_gpu_ns != 0 AND graph_queue_depth > 0) / count(), count() > 5000
+        FROM graph_executions
+        """
+    ).first_row
+    assert shares[:3] == (0, 0, 0)
+    assert shares[3] < 0.1
+    assert shares[4] < 0.05
+    assert shares[5]
