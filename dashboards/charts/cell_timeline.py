@@ -93,7 +93,7 @@ def drawn_executions(executions: pd.DataFrame) -> pd.DataFrame:
 def overview(drawn: pd.DataFrame, colours: dict[str, str], brush: alt.Parameter) -> alt.Chart:
     """Which graph ran when, in one strip; brushing it zooms the panels."""
     chart: alt.Chart = (
-        alt.Chart(drawn, title="Who was chosen (drag to zoom)")
+        alt.Chart(drawn, title="Who was chosen (drag to zoom)", name="overview")
         .mark_rect()
         .encode(
             x=alt.X("gpu_start_ms:T", axis=times.axis(), scale=alt.Scale(nice=False), title=None),

@@ -20,7 +20,7 @@ def gpu_lanes(drawn: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scale) 
     """
     clicked = alt.selection_point(name=SELECTION, fields=["sequence"], toggle=False)
     chart: alt.Chart = (
-        alt.Chart(drawn, title="GPU busy, by graph (click one)")
+        alt.Chart(drawn, title="GPU busy, by graph (click one)", name="lanes")
         .mark_rect(clip=True, cursor="pointer")
         .encode(
             x=alt.X("gpu_start_ms:T", scale=x_scale, axis=times.axis(labels=False)),

@@ -64,7 +64,7 @@ def lanes(replay: Replay, exact: ExactReplay, colours: dict[str, str], brush: al
     rows = pd.DataFrame(choice_rows(replay, exact))
     shades = {graph: colours.get(graph, palette.INK) for graph in sorted(set(rows.graph), key=ordered(colours))}
     chart: alt.Chart = (
-        alt.Chart(rows, title="Who is chosen (drag to zoom)")
+        alt.Chart(rows, title="Who is chosen (drag to zoom)", name="lanes")
         .mark_rect()
         .encode(
             x=alt.X("from_ms:T", axis=times.axis(), scale=alt.Scale(nice=False), title=None),

@@ -88,8 +88,10 @@ def timeline(cell: Row, executions: Answer, candidates: Answer, told: Outcome[St
     """Everything of the cell that has a time."""
     st.subheader("Execution by execution", anchor=False)
     total = int(cell.executions)
-    if len(executions.rows) < total:
-        st.caption(f"Drawn are the first {len(executions.rows):,} of {counted(total, 'execution')}.")
+    with st.container():
+        # The two are had one after the other: of a running cell the total may be ahead, or behind.
+        if EXECUTIONS_MAX <= len(executions.rows) < total:
+            st.caption(f"Drawn are the first {len(executions.rows):,} of {counted(total, 'execution')}.")
     poisons = () if told.value is None else poisons_of(told.value.diagnosis)
     marks = () if told.value is None else told.value.noted.marks
     rests_on = *cell_asked(cell).values(), executions.at, candidates.at, told.at
@@ -173,7 +175,9 @@ def draw(cells: Answer) -> list[Known]:
     say_freshness(cells, cell.ended_at, live=is_running(cells.rows))
     ways_on(cell)
     told = story(clickhouse_url(), cell.service_instance_id, cell.cell)
-    what_shows_it(told)
+    # In a place of its own: else one finding more would move what follows, and the browser draw all of it anew.
+    with st.container():
+        what_shows_it(told)
     shown: list[Known] = [cells, stuck, inflation, executions, candidates, told]
     if not executions.rows.empty:
         looked_at(cell, executions, candidates, told)
@@ -207,6 +211,12 @@ def live(instance: str, name: str) -> None:
         st.rerun()
 
 
+@st.fragment
+def ended(instance: str, name: str) -> None:
+    """The page of a cell that has ended: a fragment too, so that it takes the place of the live one unseen."""
+    page(instance, name)
+
+
 st.title("What happened in this cell?", anchor=False)
 asked_engine, asked_cell = st.query_params.get("engine", ""), st.query_params.get("cell", "")
 if not asked_engine or not asked_cell:
@@ -214,4 +224,4 @@ if not asked_engine or not asked_cell:
 elif is_live(cell_answer(asked_engine, asked_cell)):
     live(asked_engine, asked_cell)
 else:
-    page(asked_engine, asked_cell)
+    ended(asked_engine, asked_cell)

@@ -150,7 +150,7 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
         headline(measure, told, time_range)
         graphs = [name for name in graphs_in(steps, costs.rows) if not graph or name == graph]
         noted = noted_about(engines.rows, time_range)
-        say_noted(noted, rows)
+        say_noted(noted, engines, rows)
         rests_on = (
             measure.words,
             time_range,

@@ -1,6 +1,5 @@
 """What if: what would another cost model have done with this cell?"""
 
-import pandas as pd
 import streamlit as st
 
 from dashboards.charts.palette import graph_colours
@@ -16,7 +15,7 @@ from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.questions.cells import EXECUTIONS_MAX, window
 from dashboards.questions.ranges import held_range
 from dashboards.questions.verdicts import cells_now
-from dashboards.reading.answers import answer
+from dashboards.reading.answers import Answer, answer
 from dashboards.reading.outcomes import Outcome, exact_replay, simulated_replay
 from dashboards.reading.store import clickhouse_url
 from dashboards.rows import Row, first_row
@@ -43,13 +42,13 @@ def header(cell: Row, instance: str, name: str) -> None:
     )
 
 
-def exact_form(outcome: Outcome[Replay], cells: pd.DataFrame) -> None:
+def exact_form(outcome: Outcome[Replay], cells: Answer) -> None:
     """Each decision again."""
     replay = outcome.value
     exact = None if replay is None else replay.exact
     if replay is None or exact is None:
         return
-    instance, name = str(cells.service_instance_id.iloc[0]), str(cells.cell.iloc[0])
+    instance, name = str(cells.rows.service_instance_id.iloc[0]), str(cells.rows.cell.iloc[0])
     st.subheader("Each decision again, with what was known then", anchor=False)
     told = replay_sentence(replay, exact)
     if exact.different:
@@ -57,8 +56,8 @@ def exact_form(outcome: Outcome[Replay], cells: pd.DataFrame) -> None:
         st.markdown(escaped(first_difference(replay)))
     else:
         st.success(told, icon=":material/check:")
-    noted = noted_about(cells, held_range(cells.started_at.min(), cells.ended_at.max(), ""))
-    say_noted(noted, outcome)
+    noted = noted_about(cells.rows, held_range(cells.rows.started_at.min(), cells.rows.ended_at.max(), ""))
+    say_noted(noted, cells, outcome)
     executions = answer("executions", service_instance_id=instance, cell=name, limit=EXECUTIONS_MAX, **window(name))
     colours = {} if executions.rows.empty else graph_colours(executions.rows)
     with st.container(horizontal=True):
@@ -118,7 +117,7 @@ def page(instance: str, name: str) -> None:
         st.info(f"Nothing to replay: {escaped(outcome.refusal)}.", icon=":material/inbox:")
     if outcome.value is None:
         return
-    exact_form(outcome, cells.rows)
+    exact_form(outcome, cells)
     st.subheader("What it would have been worth", anchor=False)
     if st.toggle("Simulate it: takes some seconds, and states its error", key="simulate", bind="query-params"):
         simulation(simulated_replay(clickhouse_url(), instance, name, model))

@@ -40,14 +40,14 @@ def noted_about(cells: pd.DataFrame, time_range: TimeRange) -> Noted:
     return Noted(tuple(mark for mark in marks if any(mark.concerns(*engine) for engine in engines)), told)
 
 
-def say_noted(noted: Noted, beside: Known) -> None:
+def say_noted(noted: Noted, *beside: Known) -> None:
     """The latest marks in words, for those who do not hover; and what is wrong, where they alone cannot be read.
 
     Args:
         noted: The marks.
-        beside: What the page shows them with; it says itself what is wrong with ClickHouse.
+        beside: What the page shows them with, whose problems it says itself.
     """
-    if noted.told.problem and not beside.problem:
+    if noted.told.problem and not any(one.problem for one in beside):
         st.caption(f"What was noted could not be read: {with_code(noted.told.problem)}")
     if noted.marks:
         st.caption(f"{SIGN} " + " · ".join(marks_in_words(noted.marks[:TOLD_MAX])), unsafe_allow_html=True)

@@ -188,6 +188,15 @@ class TestThroughput:
         assert 0.0 in list(throughput.tokens_by_second(rows).tokens_per_s)
 
 
+def test_more_executions_are_more_data_and_no_other_chart() -> None:
+    """Else the browser draws the chart anew, and a zoom of it is lost."""
+    charts = [finished(cell_timeline(rows, candidates(rows))) for rows in (executions(60), executions(80))]
+    few, more = (chart.pop("datasets") for chart in charts)
+    assert charts[0] == charts[1]
+    assert list(few) == list(more)
+    assert sum(map(len, few.values())) < sum(map(len, more.values()))
+
+
 def test_shares_add_up() -> None:
     rows = choices.shares(executions())
     assert rows.share.sum() == pytest.approx(1.0)
