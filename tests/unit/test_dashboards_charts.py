@@ -8,6 +8,7 @@ import pytest
 
 from dashboards.charts import choices, estimates, fleet_grid, margins, palette, throughput, times
 from dashboards.charts.cell_timeline import cell_timeline, drawn_executions
+from dashboards.charts.finished import finished
 from dashboards.questions.cells import bounds, is_running, window
 from dashboards.questions.ranges import DEFAULT_RANGE, RANGES
 from dashboards.rows import first_row
