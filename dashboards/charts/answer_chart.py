@@ -83,7 +83,7 @@ def horizontal(rows: pd.DataFrame, across: str, units: dict[str, str]) -> alt.X:
         return alt.X("across:T", title=across, axis=times.axis(), scale=alt.Scale(nice=False, padding=8))
     if across in figures(rows):
         return alt.X("across:Q", title=titled(across, units), scale=alt.Scale(zero=False, padding=8))
-    return alt.X("across:N", title=across, sort=None, axis=name_axis(rows[across].astype("str").unique()))
+    return alt.X("across:N", title=across, sort=None, axis=name_axis(list(rows[across].astype("str").unique())))
 
 
 def name_axis(names: Sequence[str]) -> alt.Axis:
