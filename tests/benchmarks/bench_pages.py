@@ -49,8 +49,8 @@ import streamlit as st
 rows = pd.DataFrame({"x": range(10), "y": range(10)})
 st.altair_chart(alt.Chart(rows).mark_point().encode(x="x:Q", y="y:Q"))
 """
-JUDGED_STRETCHES: Final = 145
-"""Stretches of ten minutes that are judged before measuring: all of a day."""
+JUDGED_STRETCHES: Final = 12
+"""Stretches of ten minutes that are judged before measuring: the newest two hours."""
 HOSTS: Final = ("gpu-node-001", "gpu-node-002", "gpu-node-003", "gpu-node-004", "gpu-node-005")
 """Chosen one after the other."""
 SEQUENCES: Final = range(1210, 1215)
