@@ -15,8 +15,25 @@ from engine_hooks.recorder.outlets import Outlet
 
 logger = logging.getLogger(__name__)
 
+_LINGER_SHARE_MIN: Final = 1 / 8
+"""Of the interval: no turn is shorter."""
 _GIVE_UP_S: Final = 1.0
 """How long an outlet that was closed may take to return."""
+
+
+def next_linger_s(linger_s: float, taken: int, interval_s: float) -> float:
+    """How long the next turn waits: as long as a batch takes to come together, and never longer than the interval.
+
+    A request has its price whatever it holds. At an engine's pace the interval is what bounds its size, and what one
+    waits for a record to be seen; a faster one is served more often, so that its buffer holds.
+
+    Args:
+        linger_s: How long the last turn waited.
+        taken: Records that it found.
+        interval_s: The longest.
+    """
+    for_a_batch_s = linger_s * BATCH_SPANS_MAX / max(taken, 1)
+    return min(max(for_a_batch_s, interval_s * _LINGER_SHARE_MIN), interval_s)
 
 
 class Delivery:
@@ -33,6 +50,7 @@ class Delivery:
         self._buffer = buffer
         self._open_outlet = open_outlet
         self._interval_s = interval_s
+        self._linger_s = interval_s * _LINGER_SHARE_MIN  # the first records are seen soon
         self._turn = threading.Condition()
         self._stopping = False
         self._flushes_asked = 0
@@ -79,7 +97,7 @@ class Delivery:
         self._outlet = self._opened()
         while not self._stopping:
             asked = self._await_turn()
-            self._drain()
+            self._linger_s = next_linger_s(self._linger_s, self._drain(), self._interval_s)
             with self._turn:
                 self._flushes_done = asked
                 self._turn.notify_all()
@@ -94,17 +112,18 @@ class Delivery:
             return None
 
     def _await_turn(self) -> int:
-        """Sleeps one interval, less if there is a flush to serve or an end to come."""
+        """Lets records come together, less long if there is a flush to serve or an end to come."""
         with self._turn:
-            self._turn.wait_for(lambda: self._stopping or self._flushes_asked > self._flushes_done, self._interval_s)
+            self._turn.wait_for(lambda: self._stopping or self._flushes_asked > self._flushes_done, self._linger_s)
             return self._flushes_asked
 
-    def _drain(self) -> None:
-        """Everything in the buffer now; what comes in meanwhile waits for the next turn."""
-        waiting = len(self._buffer)
+    def _drain(self) -> int:
+        """Everything in the buffer now, and how much it was; what comes in meanwhile waits for the next turn."""
+        found = waiting = len(self._buffer)
         while waiting > 0 and (batch := self._take(min(waiting, BATCH_SPANS_MAX))):
             self._deliver(batch)
             waiting -= len(batch)
+        return found
 
     def _take(self, count: int) -> list[GraphExecution]:
         batch: list[GraphExecution] = []

@@ -26,6 +26,8 @@ _OPTIONS: Final = (
     # Otherwise a collector that was away for long is looked for every two minutes only.
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2_000),
+    # Pings that measure how much could be received at once: answers are a few bytes, and each ping wakes threads.
+    ("grpc.http2.bdp_probe", 0),
 )
 
 

@@ -51,7 +51,7 @@ class Recorder:
         exporter: SpanExporter | None = None,
         grpc_endpoint: str | None = None,
         capacity: int = 32_768,
-        interval_s: float = 0.5,
+        interval_s: float = 1.0,
         exit_timeout_s: float = 5.0,
     ) -> None:
         """Sets up; starts nothing.
@@ -62,7 +62,8 @@ class Recorder:
                 OTLP by the variables `OTEL_EXPORTER_OTLP_*`. It is used, and shut down, as it is.
             grpc_endpoint: a collector to send to over gRPC in place of the one that the variables name.
             capacity: records the buffer holds at most, about 1 KB each.
-            interval_s: seconds between two exports; a record waits at most so long. Not 0.
+            interval_s: seconds between two exports; a record waits at most so long, less where so many come that they
+                fill a request sooner. Not 0.
             exit_timeout_s: seconds that interpreter exit may spend on what is still in the buffer; 0 drops it.
 
         Raises:

@@ -17,6 +17,7 @@ from engine_hooks.contract.span import execution_of, resource_of, span_id_of, tr
 from engine_hooks.errors import ContractError, RecorderError, SendError
 from engine_hooks.recorder import outlets
 from engine_hooks.recorder.clock import MonotonicAnchor
+from engine_hooks.recorder.delivery import next_linger_s
 from engine_hooks.recorder.losses import LossReason
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.spans import SpanBuilder, readable_span
@@ -258,3 +259,17 @@ def test_an_anchor_keeps_distances_and_takes_the_closest_reading() -> None:
     assert anchor == MonotonicAnchor(monotonic_ns=205, unix_ns=5_105, uncertainty_ns=10)
     assert anchor.unix_of(205) == 5_105
     assert anchor.unix_of(1_205) - anchor.unix_of(5) == 1_200
+
+
+@pytest.mark.parametrize("rate", [1, 35, 500, 3_000, 60_000, 250_000])
+def test_turns_are_long_at_an_engine_s_pace_and_short_where_records_pour_in(rate: int) -> None:
+    """A turn takes what came while it waited; the buffer of a recorder as it comes holds all of it."""
+    linger_s, turns_s = 1 / 8, []
+    for _ in range(20):
+        taken = int(rate * linger_s)
+        assert taken <= 32_768
+        linger_s = next_linger_s(linger_s, taken, 1.0)
+        turns_s.append(linger_s)
+    assert all(1 / 8 <= turn_s <= 1.0 for turn_s in turns_s)
+    right_s = min(max(512 / rate, 1 / 8), 1.0)  # a request's fill, or the bound that is nearer
+    assert turns_s[-1] == pytest.approx(right_s, rel=0.02)
