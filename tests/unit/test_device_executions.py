@@ -166,13 +166,55 @@ def test_closing_records_what_ends_in_time_and_says_what_does_not() -> None:
     assert len(recorded) == 1
 
 
-def test_after_long_idleness_the_calendar_is_looked_at_again() -> None:
-    at = Recording()
-    anchor = at.executions._calendar
+class Placed:
+    """An engine of 5 ms rounds that is never idle, beside a calendar that goes its own way."""
+
+    def __init__(self) -> None:
+        self.device = FakeDevice(now_ns=1_000 * MS)
+        self.ahead_ns = 0
+        self.looked = 0
+        self.off_ns: list[int] = []
+        self.executions: DeviceExecutions[FakeEvent] = DeviceExecutions(
+            self.device, self._record, clock_ns=self.device.clock_ns, unix_clock_ns=self._unix_ns
+        )
+        self.decode = self.executions.graph(FakeGraph(self.device), "decode", GraphKind.PLAIN_DECODE)
+
+    def _unix_ns(self) -> int:
+        self.looked += 1
+        return self.device.now_ns + self.ahead_ns
+
+    def _record(self, execution: GraphExecution) -> None:
+        self.off_ns.append(execution.started_at + execution.duration_ns - (self.device.now_ns + self.ahead_ns))
+
+    def run(self, seconds: float, drift_ns: int = 0) -> None:
+        for _ in range(int(seconds * 200)):
+            self.decode.replay()
+            self.device.wait()
+            self.ahead_ns += drift_ns
+            self.executions.poll()
+
+
+def test_an_engine_that_is_never_idle_follows_the_calendar_as_it_drifts() -> None:
+    at = Placed()
+    at.run(60, drift_ns=100)  # 20 us a second
+    assert max(map(abs, at.off_ns)) <= 45_000  # what comes together in 2 s
+    assert at.looked <= 31 * 5  # five readings each time
+
+
+def test_a_calendar_that_was_set_waits_for_idleness() -> None:
+    at = Placed()
+    at.run(1)
+    at.ahead_ns += 3_000 * MS
+    at.run(30)
+    assert at.off_ns[-1] == -3_000 * MS
     at.executions.idle()
-    assert at.executions._calendar == anchor
-    at.decode.replay()
-    at.device.now_ns += 61_000 * MS
-    at.executions.idle()
-    assert len(at.recorded) == 1
-    assert at.executions._calendar != anchor
+    at.run(1)
+    assert at.off_ns[-1] == 0
+
+
+def test_a_calendar_that_was_set_waits_for_a_minute_at_most() -> None:
+    at = Placed()
+    at.ahead_ns += 3_000 * MS
+    at.run(63)
+    assert at.off_ns[0] == -3_000 * MS
+    assert at.off_ns[-1] == 0

@@ -11,10 +11,8 @@ from engine_hooks.adapters.device.pairs import EventPair
 from engine_hooks.adapters.device.tracker import ExecutionTracker, Times, TrackerSettings
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
-from engine_hooks.recorder.clock import MonotonicAnchor
+from engine_hooks.recorder.clock import Calendar
 
-CALENDAR_NS: Final = 60_000_000_000
-"""The calendar is looked at again after so long, when the engine has been idle."""
 CLOSING_POLL_S: Final = 0.001
 
 Observed = Callable[[GraphExecution, int], object]
@@ -44,6 +42,7 @@ class DeviceExecutions(Generic[EventT]):
         settings: TrackerSettings | None = None,
         observed: Observed | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        unix_clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """Makes the pool of events.
 
@@ -54,13 +53,14 @@ class DeviceExecutions(Generic[EventT]):
             observed: Is called with each execution as well, and the instant at which its end was observed on
                 `clock_ns`: what an embedded scheduler learns from (`cost_model.measurement_of`).
             clock_ns: The host's monotonic clock.
+            unix_clock_ns: The host's calendar, in Unix time.
         """
         self._tracker = ExecutionTracker(source, settings, clock_ns)
         self._clock_ns = clock_ns
         self._source_name = source.gpu_time_source
         self._record = record
         self._observed = observed
-        self._calendar = MonotonicAnchor.take(clock_ns)
+        self._calendar = Calendar(clock_ns, unix_clock_ns)
         self._record_losses = Losses()
 
     def graph(self, graph: Replayable, name: str, kind: GraphKind) -> "RecordedGraph[EventT]":
@@ -81,10 +81,8 @@ class DeviceExecutions(Generic[EventT]):
     def idle(self) -> None:
         """The engine has run out of work: call it when the last results are in, before waiting for requests."""
         self._tracker.idle()
-        now_ns = self._clock_ns()
-        if now_ns - self._calendar.monotonic_ns > CALENDAR_NS:  # no interval spans this
-            self.poll()
-            self._calendar = MonotonicAnchor.take(self._clock_ns)
+        self.poll()  # what was in flight is placed as what came before it was
+        self._calendar.look(self._clock_ns(), idle=True)
 
     def poll(self, until: int | None = None) -> int:
         """Record what has ended since the last poll; how many executions that were.
@@ -93,6 +91,7 @@ class DeviceExecutions(Generic[EventT]):
             until: A sequence (`EventPair.sequence`): later ones are left for another poll, because the engine
                 has not taken in their results yet.
         """
+        self._calendar.look(self._clock_ns())
         count = 0
         for pair, times in self._tracker.completed(until):
             try:
