@@ -3,7 +3,7 @@
 One insert stores executions and outcomes together. ClickHouse decodes; see `schema/040_decode_otlp.sql`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from clickhouse_connect.driver.client import Client
@@ -107,7 +107,7 @@ class RequestStore:
         )
 
 
-def _pieces(batch: Iterable[ReceivedRequest]) -> Iterator[bytes]:
+def _pieces(batch: Iterable[ReceivedRequest]) -> Generator[bytes, None, None]:
     """The rows of an insert, in pieces to be written one after another, so that no request is copied."""
     for one in batch:
         before, after = marks(one.size, one.request_id, one.received_unix_ms)
