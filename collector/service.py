@@ -203,13 +203,14 @@ class Collector:
                 )
         elif settings.clickhouse_cluster:
             raise StoreError("TACHOGRAPH_CLICKHOUSE_CLUSTER names a cluster of a server: set TACHOGRAPH_CLICKHOUSE_URL")
-        else:
-            # Stays open, so that the engine does while others open and close their clients of it.
-            apply_schema(starting.enter_context(self._open()))
-            self._bound = self._start_bound(starting)
+        # Before the engine, which says in words of its own that another collector holds the directory.
         limits = SpoolLimits(settings.spool_bytes_max, settings.disk_free_bytes_min)
         spool = Spool(spool_file(settings.data_dir), limits)
         starting.callback(spool.close)
+        if not settings.clickhouse_url:
+            # Stays open, so that the engine does while others open and close their clients of it.
+            apply_schema(starting.enter_context(self._open()))
+            self._bound = self._start_bound(starting)
         opening = StoreOpening(self._open, settings.clickhouse_cluster, self._pinned)
         starting.callback(opening.close)
         writer = Writer(spool, opening, self.metrics, self._limits, is_store_full=self._is_store_full)

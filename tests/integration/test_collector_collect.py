@@ -114,3 +114,15 @@ def test_a_taken_port_is_one_line_before_anything_starts(tmp_path: Path, name: s
     assert f"port {ports[setting]}" in said
     assert setting in said
     assert not list(tmp_path.iterdir())
+
+
+def test_a_held_data_directory_is_one_line(tmp_path: Path) -> None:
+    """Ours, and not the engine's own beside it."""
+    held_by = free_ports()
+    with collecting(tmp_path, held_by) as running:
+        wait_until_healthy(running, f"http://127.0.0.1:{held_by['TACHOGRAPH_OTLP_HTTP_PORT']}/readyz")
+        second = started(tmp_path, free_ports())
+        said, _ = second.communicate(timeout=60)
+    assert second.returncode == 1
+    (line,) = said.splitlines()
+    assert line.startswith(f"tachograph: {tmp_path}/spool is held by another process (a collector that still runs?): ")
