@@ -1,4 +1,5 @@
 """Judging cells once, when their executions are there, so that live pages need not: `judge_cells.sql` has how.
+What each graph took on the GPU is settled beside it, by hours: `settle_hours.sql`.
 
 Why here and not in each question: docs/decisions/0020-live-queries.md
 """
@@ -54,14 +55,28 @@ def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRET
     """
     found = client.query(_statement("unjudged_cells"), parameters={"recent_s": recent_s, "stretches": stretches})
     rows: list[tuple[datetime, datetime]] = [(first, last) for first, last in found.result_rows]
-    settings = {name: value for name, value in _SETTINGS.items() if name in client.server_settings}
     for first, last in rows:
-        bounds = {
-            "from": _text(first - timedelta(microseconds=1)),
-            "to": _text(min(last + HISTORY, LAST.replace(tzinfo=last.tzinfo))),
-        }
-        client.command(_statement("judge_cells"), parameters=bounds, settings=settings)
+        _command(client, "judge_cells", first, last + HISTORY)
+        settle_hours(client, first, last)
     return len(rows)
+
+
+def settle_hours(client: Client, first: datetime, last: datetime) -> None:
+    """Settle what each graph took on the GPU in the hours between two instants, as far as executions came since it was.
+
+    Raises:
+        ClickHouseError: as it comes; what is not settled is found again.
+    """
+    _command(client, "settle_hours", first, last)
+
+
+def _command(client: Client, statement: str, first: datetime, last: datetime) -> None:
+    bounds = {
+        "from": _text(first - timedelta(microseconds=1)),
+        "to": _text(min(last, LAST.replace(tzinfo=last.tzinfo))),
+    }
+    settings = {name: value for name, value in _SETTINGS.items() if name in client.server_settings}
+    client.command(_statement(statement), parameters=bounds, settings=settings)
 
 
 class CellJudge(RepeatedLook):

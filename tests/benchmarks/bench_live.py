@@ -22,7 +22,7 @@ from clickhouse_connect.driver.client import Client
 from rich.table import Table
 
 from collector.clickhouse import connection_string, open_store
-from collector.judging import judge_cells
+from collector.judging import judge_cells, settle_hours
 from collector.migrations import apply_schema, schema_files
 from collector.sql_endpoint.server import serving_sql
 from queries.runner import asked
@@ -96,11 +96,11 @@ def live_queries(cell: dict[str, Any], day: datetime) -> list[Asked]:
         Asked("Health", "silent_engines", at),
         Asked("Health", "clock_skew", {"from": day}),
         Asked("Health", "sequence_gaps", {"from": day, "limit": 20}),
-        Asked("Graphs", "gpu_time_drift", {"last_s": 3600, "history_s": 604_800}),
+        Asked("Graphs", "live_drift", {"last_s": 3600, "history_s": 604_800}),
         Asked("StuckInPlain", "stuck_engines", at),
         Asked("ClockSkew", "skewed_clocks", at),
         Asked("ExecutionsLost", "lost_executions", at),
-        Asked("GraphRegression", "regressed_graphs", {**at, "lookback_s": 21_600}),
+        Asked("GraphRegression", "live_regressed", {**at, "lookback_s": 21_600}),
         Asked("EstimateInflation", "live_overcharged", {"from": before(seconds=90)}),
         Asked("HostBound", "late_hosts", {"from": before(seconds=60), "gap_above_ns": 1_000_000}),
     ]
@@ -112,7 +112,7 @@ def stored(executions: int, folder: Path) -> Iterator[tuple[Client, str]]:
     with open_store(folder) as store:
         apply_schema(store)
         if store.command("SELECT count() FROM graph_executions") != executions:
-            for table in ("graph_executions", "cell_graphs", "cell_windows", "engine_seconds"):
+            for table in ("graph_executions", "cell_graphs", "cell_windows", "engine_seconds", "graph_hours"):
                 store.command(f"TRUNCATE TABLE {table}")
             began = time.perf_counter()
             span_s = math.ceil(86_400 * executions / DAY_EXECUTIONS / 30) * 30
@@ -121,6 +121,7 @@ def stored(executions: int, folder: Path) -> Iterator[tuple[Client, str]]:
         # All that the generator made arrived then.
         since_then = int((datetime.now(UTC) - UNTIL).total_seconds()) + 2 * 86_400
         judge_cells(store, since_then, JUDGED_STRETCHES)
+        settle_hours(store, before(days=2), UNTIL)
         # What the engine tidies up for itself is no part of an answer, and would count as its CPU time.
         store.command("SYSTEM STOP MERGES")
         with serving_sql(connection_string(folder), str(store.database)) as url:

@@ -99,7 +99,7 @@ def prepared(data_dir: Path, executions: int) -> Client:
     store = open_store(data_dir)
     apply_schema(store)
     if store.command("SELECT count() FROM graph_executions") != executions:
-        for table in ("graph_executions", "cell_graphs", "cell_windows", "engine_seconds"):
+        for table in ("graph_executions", "cell_graphs", "cell_windows", "engine_seconds", "graph_hours"):
             store.command(f"TRUNCATE TABLE {table}")
         began = time.perf_counter()
         generate(store, executions)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.client import Client
 
+from collector.judging import judge_cells
 from queries.alerts.loading import SHIPPED, load_rules
 from queries.alerts.notifying import Alert
 from tests.fixtures.alert_rows import CELL_S, RULES, Fleet, Watch
@@ -86,6 +87,25 @@ def test_estimate_inflation(fleet: Fleet) -> None:
     assert "P128 1.21 times" in watch.entry.annotations["summary"]
     fleet.arrive(fleet.rounds(63, ["P128"] * 100, gpu_ms=28.0, **right))
     assert watch.states(100, 135, 145, 160) == ["firing", "firing", "resolved", "resolved"]
+
+
+def test_what_was_judged_is_asked_of_the_present(fleet: Fleet) -> None:
+    """The exact question is asked as long as nobody has judged; then what was judged tells the same."""
+    fooled = believing({"P128": (34.0, 10.0), "decode": (13.0, 4.4)})
+    fleet.arrive(fleet.rounds(0, ["P128"] * 30, gpu_ms=28.0, **fooled))
+    fleet.arrive(fleet.rounds(30, ["decode"] * 33, gpu_ms=13.0, wall_ms=990.0, **fooled))
+    for name in ("EstimateInflation", "GraphRegression"):
+        exact = fleet.source.rows(RULES.named(name), fleet.at(64), is_now=True)
+        assert not any("judged" in row for row in exact), "nobody judged: the exact question was asked"
+    exact = fleet.source.rows(RULES.named("EstimateInflation"), fleet.at(64), is_now=True)
+    judge_cells(fleet.client, 86_400)
+    (told,) = fleet.source.rows(RULES.named("EstimateInflation"), fleet.at(64), is_now=True)
+    assert told.pop("judged")
+    assert told == {
+        name: pytest.approx(value) if isinstance(value, float) else value for name, value in exact[0].items()
+    }
+    (past,) = fleet.source.rows(RULES.named("EstimateInflation"), fleet.at(64), is_now=False)
+    assert "judged" not in past, "of the past, what had arrived by then is judged"
 
 
 def test_inflation_that_changed_no_decision_wakes_nobody(fleet: Fleet) -> None:

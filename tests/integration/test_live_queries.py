@@ -1,6 +1,7 @@
 """Live questions: the rollups say what the executions say, and what was judged is what judging again gives."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,50 @@ def test_a_rollup_that_is_off_is_found(clickhouse: Client) -> None:
     assert set(found) == {"cell_windows", "engine_seconds"}
     assert "executions" in found["cell_windows"]["differing"]
     assert (found["engine_seconds"]["executions_stored"], found["engine_seconds"]["executions_rolled_up"]) == (20, 0)
+
+
+def settled_again(client: Client) -> None:
+    """As if a minute had passed since hours were settled."""
+    client.command(
+        "ALTER TABLE graph_hours UPDATE settled_at = subtractMinutes(settled_at, 2) WHERE 1 SETTINGS mutations_sync = 1"
+    )
+    judge_cells(client, AGES_S)
+
+
+def test_hours_are_settled_as_the_sketches_add_up(clickhouse: Client) -> None:
+    """A graph that slows down, over two hours; then late executions."""
+    windows = [
+        round_of(100 * w + n, (30 * w + n) * 1000, "P128", 28 + w // 200, wall_ms=50)
+        for w in range(240)
+        for n in range(25)
+    ]
+    insert(clickhouse, [one for one in windows if one.graph_sequence % 3])
+    newest = ask(clickhouse, "engines", **EVERYTHING)[0]["last_received_at"]
+    at = {"at": newest + timedelta(seconds=150), "lookback_s": 86_400}
+    (before,) = ask(clickhouse, "live_regressed", **at)
+    assert (before["graph_name"], before["windows_now"]) == ("", 0)
+    judge_cells(clickhouse, AGES_S)
+    same_of_the_settled(clickhouse, at)
+    insert(clickhouse, [one for one in windows if not one.graph_sequence % 3])
+    assert differences(clickhouse) == []
+    settled_again(clickhouse)
+    newest = ask(clickhouse, "engines", **EVERYTHING)[0]["last_received_at"]
+    same_of_the_settled(clickhouse, {"at": newest + timedelta(seconds=150), "lookback_s": 86_400})
+    assert differences(clickhouse) == []
+    clickhouse.command(
+        "ALTER TABLE graph_hours UPDATE gpu_times_ns = arrayMap(t -> t + 1, gpu_times_ns) WHERE 1 SETTINGS mutations_sync = 1"
+    )
+    assert {(row["rollup"], *row["differing"]) for row in differences(clickhouse)} == {("graph_hours", "GPU time")}
+
+
+def same_of_the_settled(client: Client, at: dict[str, Any]) -> None:
+    told, exact = ask(client, "live_regressed", **at), ask(client, "regressed_graphs", **at)
+    assert exact
+    assert [{**row, "judged": True} for row in exact] == told
+    hour = {"last_s": 600, "history_s": 86_400}
+    told, exact = ask(client, "live_drift", **hour), ask(client, "gpu_time_drift", **hour)
+    assert exact[0]["executions_before"]
+    assert told == exact
 
 
 def test_one_who_judges_looks_at_everything_first(clickhouse: Client) -> None:

@@ -34,6 +34,7 @@ def only_where_it_must(cluster_statement: str) -> str:
         (r"\bnight\.", ""),
         (r"_local\b", ""),
         (r"Replicated(\w*MergeTree)\('/clickhouse/tables/\{shard\}/\{database\}/\{table\}', '\{replica\}'\)", r"\1"),
+        (r"Replicated(\w*MergeTree)\('/clickhouse/tables/\{shard\}/\{database\}/\{table\}', '\{replica\}', ", r"\1("),
         (r"\breplicated_deduplication_window\b", "non_replicated_deduplication_window"),
     ):
         cluster_statement = re.sub(what, plain, cluster_statement)

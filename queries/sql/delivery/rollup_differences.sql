@@ -17,11 +17,12 @@ SELECT
     one.1 AS rollup,
     stored[1] AS executions_stored,
     one.2[1] AS executions_rolled_up,
-    -- By second, neither extremes nor sequence numbers are kept.
+    -- By second, neither extremes nor sequence numbers are kept. An hour is settled after executions arrived: what a window
+    -- has got since then is no difference.
     arrayFilter(
         (name, is_kept, figure, rolled_up) -> is_kept AND figure != rolled_up,
-        ['executions', 'tokens', 'GPU time', 'plain wall time', 'speculative wall time', 'first submission', 'last submission', 'sequence numbers'],
-        arrayMap(place -> rollup != 'engine_seconds' OR place <= 5, range(1, 9)),
+        ['executions', 'tokens', 'GPU time', 'plain wall time', 'speculative wall time', 'first submission', 'last submission', 'sequence numbers', 'sum of sequence numbers', 'sum of their squares', ''],
+        arrayMap(place -> multiIf(rollup = 'engine_seconds', place <= 5, rollup = 'graph_hours', place IN (1, 3) AND one.2[11] = stored[11], place <= 10), range(1, 12)),
         stored,
         one.2
     ) AS differing
@@ -30,10 +31,10 @@ FROM
     SELECT
         service_instance_id,
         window_started_at,
-        arrayResize(anyIf(sums, source = 'graph_executions'), 8) AS stored,
+        arrayResize(anyIf(sums, source = 'graph_executions'), 11) AS stored,
         arrayMap(
-            rollup -> (rollup, arrayResize(groupArrayIf(sums, source != 'graph_executions')[indexOf(groupArrayIf(source, source != 'graph_executions'), rollup)], 8)),
-            ['cell_graphs', 'cell_windows', 'engine_seconds']
+            rollup -> (rollup, arrayResize(groupArrayIf(sums, source != 'graph_executions')[indexOf(groupArrayIf(source, source != 'graph_executions'), rollup)], 11)),
+            ['cell_graphs', 'cell_windows', 'engine_seconds', 'graph_hours']
         ) AS rollups
     FROM
     (
@@ -44,7 +45,9 @@ FROM
             [toInt64(count()), ifNull(sum(batch_tokens_emitted), 0), sum(graph_gpu_time_ns),
                 sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'plain_decode'),
                 sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'speculative'),
-                toUnixTimestamp64Nano(min(e.started_at)), toUnixTimestamp64Nano(max(e.started_at)), toInt64(uniqExact(graph_sequence))] AS sums
+                toUnixTimestamp64Nano(min(e.started_at)), toUnixTimestamp64Nano(max(e.started_at)), toInt64(uniqExact(graph_sequence)),
+                toInt64(sum(toUInt64(graph_sequence))), toInt64(sum(toUInt64(graph_sequence) * toUInt64(graph_sequence))),
+                toUnixTimestamp64Milli(max(received_at))] AS sums
         FROM graph_executions AS e
         WHERE e.started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
             AND e.started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
@@ -55,7 +58,8 @@ FROM
             'cell_graphs', service_instance_id, window_started_at,
             [toInt64(sum(g.executions)), sum(g.tokens_emitted), sum(g.gpu_time_ns),
                 sumIf(ordinary_wall_time_ns, graph_kind = 'plain_decode'), sumIf(ordinary_wall_time_ns, graph_kind = 'speculative'),
-                toUnixTimestamp64Nano(min(g.first_started_at)), toUnixTimestamp64Nano(max(g.last_started_at)), toInt64(groupBitmapMerge(g.sequences))]
+                toUnixTimestamp64Nano(min(g.first_started_at)), toUnixTimestamp64Nano(max(g.last_started_at)), toInt64(groupBitmapMerge(g.sequences)),
+                toInt64(sum(g.sequence_sum)), toInt64(sum(g.sequence_squares_sum))]
         FROM cell_graphs AS g
         WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
             AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
@@ -66,7 +70,8 @@ FROM
             'cell_windows', service_instance_id, window_started_at,
             [toInt64(sum(w.executions)), sum(w.tokens_emitted), sum(w.gpu_time_ns),
                 sum(w.plain_wall_time_ns), sum(w.speculative_wall_time_ns),
-                toUnixTimestamp64Nano(min(w.first_started_at)), toUnixTimestamp64Nano(max(w.last_started_at)), toInt64(groupBitmapMerge(w.sequences))]
+                toUnixTimestamp64Nano(min(w.first_started_at)), toUnixTimestamp64Nano(max(w.last_started_at)), toInt64(groupBitmapMerge(w.sequences)),
+                toInt64(sum(w.sequence_sum)), toInt64(sum(w.sequence_squares_sum))]
         FROM cell_windows AS w
         WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
             AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
@@ -79,6 +84,16 @@ FROM
         FROM engine_seconds AS s
         WHERE second_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
             AND second_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        GROUP BY service_instance_id, window_started_at
+        UNION ALL
+        SELECT
+            'graph_hours', service_instance_id, window_started_at,
+            [toInt64(sum(n)), 0, sum(gpu_ns), 0, 0, 0, 0, 0, 0, 0, toUnixTimestamp64Milli(max(received_at))]
+        FROM graph_hours AS h FINAL
+        ARRAY JOIN h.windows_started_at AS window_started_at, h.executions AS n, h.gpu_times_ns AS gpu_ns, h.windows_received_at AS received_at
+        WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
             AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
         GROUP BY service_instance_id, window_started_at
     )
