@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine_hooks.adapters.device.event_source import EventSource
-from engine_hooks.adapters.device.pairs import EventPair
-from engine_hooks.adapters.device.tracker import ExecutionTracker
+from engine_hooks.adapters.device.step_events import StepEvents
 from engine_hooks.contract.names import GpuTimeSource
 
 if TYPE_CHECKING:
@@ -48,31 +47,25 @@ class EventTimer:
 
     def __init__(self, source: EventSource[Any], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         """Makes the pool of events. Raises what the source raises where its device is not there."""
-        self._tracker = ExecutionTracker(source, clock_ns=clock_ns)
+        self._events: StepEvents[Step] = StepEvents(source, clock_ns)
         self._source = source.gpu_time_source
-        self._open: tuple[Step, EventPair[Any]] | None = None
+        self._begun: Step | None = None
 
     def begin(self, step: "Step") -> None:
-        if self._open is not None:
-            if self._open[0] is step:
-                return
-            self._tracker.abandon(self._open[1])  # its submission raised
+        if step is self._begun:  # also where its beginning was not measured: no part of it is taken for all
+            return
+        self._begun = step
+        self._events.abandon()  # the submission before it raised
         known = step.submission
-        if known.after_idle:
-            self._tracker.idle()
-        self._open = step, self._tracker.begin(known.eager_name, known.kind, {_STEP: step})
+        self._events.begin(step, known.eager_name, known.kind, after_idle=known.after_idle)
 
     def end(self, step: "Step") -> None:
-        if self._open is None or self._open[0] is not step:
-            return
-        pair = self._open[1]
-        self._open = None
-        self._tracker.end(pair)
-        step.timed = pair.measured
+        if step is self._begun:
+            self._begun = None
+            step.timed = self._events.end() is step
 
     def poll(self) -> None:
-        for pair, times in self._tracker.completed():
-            step: Step = (pair.fields or {})[_STEP]
+        for step, times in self._events.completed():
             known = step.submission
             later_ns = times.submitted_ns - known.submitted_ns
             offset_ns = times.gpu_start_offset_ns
@@ -82,9 +75,6 @@ class EventTimer:
                 None if offset_ns is None else offset_ns + later_ns,
                 self._source,
             )
-
-
-_STEP = "step"
 
 
 def cuda_timer() -> StepTimer | None:

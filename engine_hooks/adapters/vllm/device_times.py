@@ -7,15 +7,12 @@ processes of their own (tensor or pipeline parallel) the host's times stand in.
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from engine_hooks.adapters.device.event_source import EventSource
-from engine_hooks.adapters.device.pairs import EventPair
-from engine_hooks.adapters.device.tracker import ExecutionTracker
+from engine_hooks.adapters.device.step_events import StepEvents
 from engine_hooks.adapters.vllm.steps import Step
 from engine_hooks.contract.names import GraphKind
-
-_STEP: Final = "step"
 
 
 class DeviceTimes:
@@ -23,43 +20,30 @@ class DeviceTimes:
 
     def __init__(self, source: EventSource[Any], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         """Makes all events there will ever be."""
-        self._tracker: ExecutionTracker[Any] = ExecutionTracker(source, clock_ns=clock_ns)
-        self._open: EventPair[Any] | None = None
+        self._events: StepEvents[Step] = StepEvents(source, clock_ns)
 
     def begin(self, step: Step) -> None:
         """Right before the step's first work on the device. Never waits."""
         self.abandon()  # of a step that failed on its way
-        pair = self._tracker.begin(step.graph, GraphKind.STATE, {_STEP: step})
-        if pair.measured:
+        if self._events.begin(step, step.graph, GraphKind.STATE):
             step.awaits_device = True
-            self._open = pair
 
     def end(self) -> None:
         """Right after its last work was submitted."""
-        pair, self._open = self._open, None
-        if pair is not None:
-            self._tracker.end(pair)
+        self._events.end()
 
     def abandon(self) -> None:
         """A step ended whose work was never closed by `end`: the host's times stand in."""
-        pair, self._open = self._open, None
-        if pair is not None:
-            _step_of(pair).awaits_device = False
-            self._tracker.abandon(pair)
+        if step := self._events.abandon():
+            step.awaits_device = False
 
     def collect(self) -> None:
         """Tells every step that the device has passed its times. Never waits."""
-        for pair, times in self._tracker.completed():
-            step = _step_of(pair)
+        for step, times in self._events.completed():
             step.awaits_device = False
             if times.gpu_start_offset_ns is not None:
                 start_ns = times.submitted_ns + times.gpu_start_offset_ns
                 step.device_ns = start_ns, start_ns + times.gpu_time_ns
-
-
-def _step_of(pair: EventPair[Any]) -> Step:
-    step: Step = (pair.fields or {})[_STEP]
-    return step
 
 
 def device_times() -> DeviceTimes | None:
