@@ -23,6 +23,8 @@ once more."""
 ALL_EVERY_S: Final = 600.0
 """How often, and at the start, the cells of `ALL_S` are looked at: what waited in a spool arrived long before it was stored."""
 ALL_S: Final = 2 * 86_400
+SETTLE_EVERY_S: Final = 60
+"""How often at most an hour is settled anew: an hour of a busy engine is some hundreds of sketches to add up."""
 STRETCHES_AT_ONCE: Final = 6
 """Stretches of ten minutes that are judged before looking again, the latest first: an import does not hold up what is live."""
 SHARE_MAX: Final = 0.05
@@ -61,17 +63,23 @@ def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRET
     return len(rows)
 
 
-def settle_hours(client: Client, first: datetime, last: datetime) -> None:
-    """Settle what each graph took on the GPU in the hours between two instants, as far as executions came since it was.
+def settle_hours(client: Client, first: datetime, last: datetime, every_s: int = SETTLE_EVERY_S) -> None:
+    """Settle what each graph took on the GPU in the hours between two instants, where executions came since it was.
+
+    Args:
+        client: The store's.
+        first: In the first of these hours.
+        last: In the last.
+        every_s: What was settled within this is left alone, in s.
 
     Raises:
         ClickHouseError: as it comes; what is not settled is found again.
     """
-    _command(client, "settle_hours", first, last)
+    _command(client, "settle_hours", first, last, every_s=every_s)
 
 
-def _command(client: Client, statement: str, first: datetime, last: datetime) -> None:
-    bounds = {
+def _command(client: Client, statement: str, first: datetime, last: datetime, **further: int) -> None:
+    bounds = further | {
         "from": _text(first - timedelta(microseconds=1)),
         "to": _text(min(last, LAST.replace(tzinfo=last.tzinfo))),
     }

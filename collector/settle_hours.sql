@@ -1,6 +1,6 @@
 -- Settles the hours between `from` and `to` of engines whose executions are not those that the latest settlement counts:
--- each at most once a minute. An hour is written anew as a whole.
--- Parameters: from, to.
+-- each at most once in so many seconds. An hour is written anew as a whole.
+-- Parameters: from, to, every_s.
 INSERT INTO graph_hours
 (
     received_on, hour_started_at, service_instance_id, graph_name, host_name, engine_package, engine_recipe,
@@ -57,7 +57,7 @@ FROM
                     AND hour_started_at <= {to:DateTime64(9, 'UTC')}
             )
             GROUP BY service_instance_id, hour
-            HAVING sum(stored) != sum(counted) AND max(counted_at) < subtractSeconds(now64(3, 'UTC'), 60)
+            HAVING sum(stored) != sum(counted) AND max(counted_at) <= subtractSeconds(now64(3, 'UTC'), {every_s:UInt32})
         )
     GROUP BY service_instance_id, window_started_at, graph_name
 )

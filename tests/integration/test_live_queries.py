@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.judging import CellJudge, judge_cells
+from collector.judging import CellJudge, judge_cells, settle_hours
 from collector.store_client import StoreClient
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.span import EXECUTION_COLUMNS
 from queries.judging import statement
 from queries.runner import asked
-from tests.fixtures.asking import ask
+from tests.fixtures.asking import START, ask
 from tests.fixtures.query_rows import ENGINE, believing, insert, round_of, row_of
 
 ROOT = Path(__file__).parents[2]
@@ -96,20 +96,12 @@ def test_a_rollup_that_is_off_is_found(clickhouse: Client) -> None:
     assert (found["engine_seconds"]["executions_stored"], found["engine_seconds"]["executions_rolled_up"]) == (20, 0)
 
 
-def settled_again(client: Client) -> None:
-    """As if a minute had passed since hours were settled."""
-    client.command(
-        "ALTER TABLE graph_hours UPDATE settled_at = subtractMinutes(settled_at, 2) WHERE 1 SETTINGS mutations_sync = 1"
-    )
-    judge_cells(client, AGES_S)
-
-
 def test_hours_are_settled_as_the_sketches_add_up(clickhouse: Client) -> None:
     """A graph that slows down, over two hours; then late executions."""
     windows = [
-        round_of(100 * w + n, (30 * w + n) * 1000, "P128", 28 + w // 200, wall_ms=50)
-        for w in range(240)
-        for n in range(25)
+        round_of(36 * w + n, 30_000 * w + 800 * n, "P128", 28 + w // 100, wall_ms=50)
+        for w in range(130)
+        for n in range(36)
     ]
     insert(clickhouse, [one for one in windows if one.graph_sequence % 3])
     newest = ask(clickhouse, "engines", **EVERYTHING)[0]["last_received_at"]
@@ -120,7 +112,7 @@ def test_hours_are_settled_as_the_sketches_add_up(clickhouse: Client) -> None:
     same_of_the_settled(clickhouse, at)
     insert(clickhouse, [one for one in windows if not one.graph_sequence % 3])
     assert differences(clickhouse) == []
-    settled_again(clickhouse)
+    settle_hours(clickhouse, START, START + timedelta(hours=2), every_s=0)
     newest = ask(clickhouse, "engines", **EVERYTHING)[0]["last_received_at"]
     same_of_the_settled(clickhouse, {"at": newest + timedelta(seconds=150), "lookback_s": 86_400})
     assert differences(clickhouse) == []
