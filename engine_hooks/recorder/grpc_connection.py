@@ -56,7 +56,7 @@ class GrpcConnection:
         except grpc.RpcError as error:
             raise _not_taken(error) from error
         except ValueError as error:  # the channel was closed
-            raise NotTakenError("CANCELLED", str(error), retryable=False) from error
+            raise NotTakenError("CANCELLED", str(error), retryable=True) from error
 
     def close(self) -> None:
         self._channel.close()

@@ -49,7 +49,8 @@ class HttpConnection:
                 self.endpoint, sent, timeout=timeout_s, verify=self._verify, allow_redirects=False
             )
         except requests.RequestException as error:
-            raise NotTakenError("no answer", str(error), retryable=True) from error
+            # A URL or header that cannot be used is a ValueError too, and stays so.
+            raise NotTakenError("no answer", str(error), retryable=not isinstance(error, ValueError)) from error
         if answer.status_code != requests.codes.ok:
             raise NotTakenError(
                 f"HTTP {answer.status_code}",

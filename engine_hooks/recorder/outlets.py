@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -25,11 +25,21 @@ _REASONS_LOGGED_MAX: Final = 32
 """Different words of a collector that are logged; it may count in them."""
 
 
-class Outlet(Protocol):
-    """Takes records out of the process. One thread delivers; any may close."""
+GoesOn = Callable[[Exception], bool]
+"""Told of each attempt that failed; whether to make another one."""
 
-    def deliver(self, executions: Sequence[GraphExecution]) -> Counter[LossReason]:
+
+class Outlet(Protocol):
+    """Takes records out of the process. One thread delivers; any may call the rest."""
+
+    where: str
+    """Where to, for people."""
+
+    def deliver(self, executions: Sequence[GraphExecution], goes_on: GoesOn) -> Counter[LossReason]:
         """Deliver a batch, however long that takes; gives what was lost of it. Raises nothing."""
+
+    def hurry(self) -> None:
+        """Let a delivery that waits for its next attempt make it now."""
 
     def close(self) -> None:
         """End it, and a delivery under way with it."""
@@ -53,14 +63,17 @@ class OtlpOutlet:
     def __init__(self, encoder: RequestEncoder, client: OtlpClient) -> None:
         self._encoder = encoder
         self._client = client
-        self._is_failing = False
+        self.where = client.connection.endpoint
         self._reasons_logged: set[str] = set()
 
-    def deliver(self, executions: Sequence[GraphExecution]) -> Counter[LossReason]:
+    def deliver(self, executions: Sequence[GraphExecution], goes_on: GoesOn) -> Counter[LossReason]:
         losses: Counter[LossReason] = Counter()
         for request in self._encoder.requests(self._spans(executions, losses)):
-            losses += self._sent(request)
+            losses += self._sent(request, goes_on)
         return losses
+
+    def hurry(self) -> None:
+        self._client.hurry()
 
     def close(self) -> None:
         self._client.close()
@@ -77,28 +90,25 @@ class OtlpOutlet:
             else:
                 yield span
 
-    def _sent(self, request: Request) -> Counter[LossReason]:
+    def _sent(self, request: Request, goes_on: GoesOn) -> Counter[LossReason]:
         try:
-            answer = self._client.send(request.body)
+            answer = self._client.send(request.body, goes_on)
         except NotTakenError as error:
-            self._fails(error)
-            return Counter({LossReason.EXPORT_FAILED: request.spans})
-        if self._is_failing:
-            self._is_failing = False
-            logger.warning("graph executions reach %s again", self._client.connection.endpoint)
+            return Counter({self._loss_reason(error, goes_on): request.spans})
         self._look_at(answer.reason)
         return Counter({LossReason.REFUSED: min(answer.refused, request.spans)})
 
-    def _fails(self, error: NotTakenError) -> None:
-        """Says so once until it works again: an outage is no reason to fill an engine's log."""
-        if not self._is_failing:
-            logger.warning("graph executions do not reach %s: %s", self._client.connection.endpoint, error)
-        self._is_failing = True
+    def _loss_reason(self, error: NotTakenError, goes_on: GoesOn) -> LossReason:
+        """Of a request that was given up: refused for good, or it could have waited longer."""
+        if not error.retryable:
+            goes_on(error)
+            return LossReason.EXPORT_FAILED
+        return LossReason.STOPPED if self._client.is_closed else LossReason.BUFFER_FULL
 
     def _look_at(self, reason: str) -> None:
         if reason and reason not in self._reasons_logged and len(self._reasons_logged) < _REASONS_LOGGED_MAX:
             self._reasons_logged.add(reason)
-            logger.warning("the collector at %s refuses: %s", self._client.connection.endpoint, reason)
+            logger.warning("the collector at %s refuses: %s", self.where, reason)
 
 
 # ---- the SDK's
@@ -119,13 +129,18 @@ class ExporterOutlet:
     def __init__(self, builder: SpanBuilder, exporter: SpanExporter) -> None:
         self._builder = builder
         self._exporter = exporter
+        self.where = type(exporter).__name__
 
-    def deliver(self, executions: Sequence[GraphExecution]) -> Counter[LossReason]:
+    def deliver(self, executions: Sequence[GraphExecution], goes_on: GoesOn) -> Counter[LossReason]:  # noqa: ARG002
+        """An exporter tries again by itself and does not say what is worth it: what it gives up is lost."""
         losses: Counter[LossReason] = Counter()
         spans = self._spans(executions, losses)
         if spans and not self._succeeds(spans):
             losses[LossReason.EXPORT_FAILED] = len(spans)
         return losses
+
+    def hurry(self) -> None:
+        """An exporter's waits are its own."""
 
     def close(self) -> None:
         self._exporter.shutdown()

@@ -1,13 +1,12 @@
 """The recorder.
 
 The engine's thread appends a record to a bounded buffer and goes on. A background thread takes
-them out in batches, encodes them as OTLP and sends them, again where that may help and within a
-timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`, 10 s). Nothing the collector does reaches the engine.
+them out in batches, encodes them as OTLP and sends them. While the collector is away they wait there, and the
+thread tries again, ever later up to some 10 s. Nothing the collector does reaches the engine.
 
 What does not get through is counted in `losses`, and stands in the stored data as a gap of
-`graph.sequence`. A full buffer turns the newest record away: what led up to an outage is kept,
-and the count is exact. What a collector refuses by partial success is counted too, save that a
-stock exporter handed in does not pass that on.
+`graph.sequence`. In a full buffer the oldest record makes room. What a collector refuses for good is not sent
+again; what it refuses by partial success is counted too, save that a stock exporter handed in does not pass that on.
 """
 
 import atexit
@@ -29,7 +28,7 @@ from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.errors import ContractError, RecorderError, SendError
 from engine_hooks.recorder.client import open_client
 from engine_hooks.recorder.delivery import Delivery
-from engine_hooks.recorder.encoder import RequestEncoder
+from engine_hooks.recorder.encoder import BATCH_SPANS_MAX, RequestEncoder
 from engine_hooks.recorder.losses import LossReason
 from engine_hooks.recorder.outlets import ExporterOutlet, OtlpOutlet, Outlet
 from engine_hooks.recorder.spans import SpanBuilder
@@ -61,10 +60,10 @@ class Recorder:
             exporter: any exporter of the SDK, which spans are built for: dearer than the recorder's own way out,
                 OTLP by the variables `OTEL_EXPORTER_OTLP_*`. It is used, and shut down, as it is.
             grpc_endpoint: a collector to send to over gRPC in place of the one that the variables name.
-            capacity: records the buffer holds at most, about 1 KB each.
+            capacity: records that wait at most, those of a request under way included, about 1 KB each.
             interval_s: seconds between two exports; a record waits at most so long, less where so many come that they
                 fill a request sooner. Not 0.
-            exit_timeout_s: seconds that interpreter exit may spend on what is still in the buffer; 0 drops it.
+            exit_timeout_s: seconds that interpreter exit may spend on all that still waits; 0 drops it.
 
         Raises:
             RecorderError: an argument or a variable `OTEL_EXPORTER_OTLP_*` has no valid value.
@@ -82,9 +81,10 @@ class Recorder:
         self._exit_timeout_s = exit_timeout_s
         self._buffer: deque[GraphExecution] = deque()
         self._room = 0
+        """Up to so many in the buffer there is room whatever is under way; beyond, the delivery has a look."""
         self._started = self._stopped = False
         self._life = threading.Lock()
-        self._delivery = Delivery(self._buffer, lambda: opened, interval_s)
+        self._delivery = Delivery(self._buffer, lambda: opened, interval_s, capacity)
         _RECORDERS.add(self)
 
     def record(self, execution: GraphExecution) -> None:
@@ -101,7 +101,7 @@ class Recorder:
                 return
             self._delivery.start()
             self._started = True
-            self._room = self._capacity
+            self._room = self._capacity - BATCH_SPANS_MAX
         atexit.register(self._at_exit)
         if parent_process() is not None:
             # Children of multiprocessing leave without atexit.
@@ -138,7 +138,7 @@ class Recorder:
     @property
     def losses(self) -> Mapping[LossReason, int]:
         """How many records were lost in this process, by reason."""
-        return dict(self._delivery.losses)
+        return self._delivery.losses
 
     @property
     def exported(self) -> int:
@@ -146,15 +146,13 @@ class Recorder:
         return self._delivery.exported
 
     def _record_without_room(self, execution: GraphExecution) -> None:
-        """Not started yet, or stopped, or full."""
-        if not self._room:
+        """Not started yet, or stopped, or full or nearly so."""
+        if not self._started:
             self._start_if_possible()
-        if not self._room:
-            self._delivery.losses[LossReason.STOPPED] += 1
-        elif len(self._buffer) < self._room:
-            self._buffer.append(execution)
+        if self._started and not self._stopped:
+            self._delivery.take_in(execution)
         else:
-            self._delivery.losses[LossReason.BUFFER_FULL] += 1
+            self._delivery.too_late += 1
 
     def _start_if_possible(self) -> None:
         try:
@@ -172,7 +170,7 @@ class Recorder:
         self._room = 0
         self._started = False
         self._life = threading.Lock()
-        self._delivery = Delivery(self._buffer, self._reopen_outlet, self._interval_s)
+        self._delivery = Delivery(self._buffer, self._reopen_outlet, self._interval_s, self._capacity)
 
 
 def _open_outlet(resource: EngineResource, exporter: SpanExporter | None, grpc_endpoint: str | None) -> Outlet:

@@ -103,7 +103,7 @@ def sender(endpoint: str) -> Iterator[Sender]:
         SendError: the endpoint is no such URL, or one of the variables cannot be used.
     """
     endpoint_url(endpoint)
-    client = OtlpClient(GrpcConnection(endpoint), TIMEOUT_S, attempts_max=ATTEMPTS_MAX)
+    client = OtlpClient(GrpcConnection(endpoint), TIMEOUT_S, patience_s=TIMEOUT_S, attempts_max=ATTEMPTS_MAX)
     try:
         yield Sender(client)
     finally:

@@ -69,7 +69,7 @@ def gzip_asked() -> bool:
 
 
 def timeout_s() -> float:
-    """`…_TIMEOUT`: seconds that one request may take, all its attempts included.
+    """`…_TIMEOUT`: seconds that one attempt at a request may take.
 
     Raises:
         SendError: no number above 0.

@@ -98,17 +98,35 @@ def test_delivers_within_two_seconds_unasked(service: TraceService, recorder: Ca
     assert time.monotonic() - recorded_at < 2
 
 
-def test_a_collector_that_is_away_costs_only_its_spans(
-    monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_a_collector_that_is_away_costs_nothing_but_time_at_the_end(
+    protocol: str, monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
 ) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{_free_port()}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
-    running = recorder(capacity=100)
+    running = recorder()
     for sequence in range(100):
         running.record(execution(sequence))
-    assert running.flush()
-    assert running.losses[LossReason.EXPORT_FAILED] == 100
+    assert not running.flush(0.3)
+    assert not any(running.losses.values())
+    started = time.monotonic()
+    assert not running.stop(0.3)
+    assert time.monotonic() - started < 3
+    assert {reason: count for reason, count in running.losses.items() if count} == {LossReason.STOPPED: 100}
     assert running.exported == 0
+
+
+def test_what_waits_is_sent_at_the_end_though_the_next_attempt_was_far(
+    service: TraceService, recorder: Callable[..., Recorder]
+) -> None:
+    service.refuse_with, service.retry_after_s = grpc.StatusCode.RESOURCE_EXHAUSTED, 120
+    running = recorder(interval_s=0.01)
+    running.record(execution(0))
+    _until(lambda: service.refused > 0)
+    running.record(execution(1))
+    service.refuse_with = None
+    assert running.stop()
+    assert running.exported == 2
 
 
 def test_a_collector_that_comes_back_gets_the_rest(service: TraceService, recorder: Callable[..., Recorder]) -> None:
@@ -255,8 +273,6 @@ PARTIAL = ExportTraceServiceResponse(
         ([HttpAnswer(500)], 1, {LossReason.EXPORT_FAILED: 1}),
         ([HttpAnswer(400)], 1, {LossReason.EXPORT_FAILED: 1}),
         ([HttpAnswer(307, {"Location": "http://127.0.0.1:1/"})], 1, {LossReason.EXPORT_FAILED: 1}),
-        ([HttpAnswer(503, {"Retry-After": "3600"})], 1, {LossReason.EXPORT_FAILED: 1}),
-        ([HttpAnswer(503, {"Retry-After": "Thu, 01 Jan 2099 00:00:00 GMT"})], 1, {LossReason.EXPORT_FAILED: 1}),
         ([HttpAnswer(200, body=PARTIAL)], 1, {LossReason.REFUSED: 1}),
     ],
 )
@@ -291,11 +307,27 @@ def test_http_says_what_the_collector_says(
 
 
 @pytest.mark.usefixtures("over_http")
-def test_http_without_a_collector_costs_only_its_spans(
+@pytest.mark.parametrize("asked", ["3600", "Thu, 01 Jan 2099 00:00:00 GMT"])
+def test_http_waits_as_long_as_it_is_asked_to(
+    asked: str, monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
+) -> None:
+    with http_trace_service([HttpAnswer(503, {"Retry-After": asked})]) as (endpoint, paths):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        running = recorder(interval_s=0.01)
+        running.record(execution(0))
+        _until(lambda: len(paths) == 1)
+        assert len(paths) == 1
+        assert not any(running.losses.values())
+        assert running.stop()
+    assert len(paths) == 2
+    assert running.exported == 1
+
+
+@pytest.mark.usefixtures("over_http")
+def test_http_that_cannot_be_asked_at_all_is_no_outage(
     monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{_free_port()}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://")
     running = recorder()
     running.record(execution(0))
     assert running.flush()

@@ -136,15 +136,16 @@ def test_context_delivers_at_its_end() -> None:
     assert exporter.sequences == [0, 1, 2, 3, 4]
 
 
-def test_a_full_buffer_turns_the_newest_away(recorder: Callable[..., Recorder]) -> None:
+@pytest.mark.parametrize("capacity", [1, 10, 512, 513, 600])
+def test_in_a_full_buffer_the_oldest_makes_room(recorder: Callable[..., Recorder], capacity: int) -> None:
     exporter = MemoryExporter()
-    running = recorder(exporter, capacity=10, interval_s=60)
-    record(running, 25)
+    running = recorder(exporter, capacity=capacity, interval_s=60)
+    record(running, capacity + 15)
     assert running.losses[LossReason.BUFFER_FULL] == 15
     assert running.flush()
-    record(running, 1, first=25)
+    record(running, 1, first=capacity + 15)
     assert running.flush()
-    assert exporter.sequences == [*range(10), 25]
+    assert exporter.sequences == list(range(15, capacity + 16))
 
 
 @pytest.mark.parametrize("result", [SpanExportResult.FAILURE, ValueError("broken exporter")])

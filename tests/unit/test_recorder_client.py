@@ -1,5 +1,7 @@
 """OTLP's rules for failures, on a connection that fails by order."""
 
+import itertools
+import math
 import random
 import threading
 from collections import Counter
@@ -12,7 +14,7 @@ from engine_hooks.contract.names import GraphKind
 from engine_hooks.errors import RecorderError, SendError
 from engine_hooks.recorder import variables
 from engine_hooks.recorder.client import OtlpClient
-from engine_hooks.recorder.connection import Answer, NotTakenError
+from engine_hooks.recorder.connection import Answer, Connection, NotTakenError
 from engine_hooks.recorder.encoder import RequestEncoder
 from engine_hooks.recorder.losses import LossReason
 from engine_hooks.recorder.outlets import OtlpOutlet
@@ -49,7 +51,7 @@ class Scripted:
 
 
 class NoWaiting(threading.Event):
-    """Keeps how long it should have been waited for."""
+    """Keeps how long it should have been waited for; its clock goes on by that."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,21 +61,70 @@ class NoWaiting(threading.Event):
         self.waits_s.append(timeout or 0.0)
         return self.is_set()
 
+    def clock_s(self) -> float:
+        return sum(self.waits_s)
 
-def client(connection: Scripted, timeout_s: float = 60.0, attempts_max: int = 8) -> tuple[OtlpClient, NoWaiting]:
-    made = OtlpClient(connection, timeout_s, attempts_max=attempts_max, random_source=random.Random(1))
-    waiting = made._closed = NoWaiting()
+
+def client(
+    connection: Connection, patience_s: float = math.inf, attempts_max: float = math.inf
+) -> tuple[OtlpClient, NoWaiting]:
+    waiting = NoWaiting()
+    made = OtlpClient(
+        connection,
+        10.0,
+        patience_s=patience_s,
+        attempts_max=attempts_max,
+        random_source=random.Random(1),
+        clock=waiting.clock_s,
+    )
+    made._woken = waiting
     return made, waiting
 
 
-def test_a_failure_that_may_pass_is_tried_again_ever_later() -> None:
-    connection = Scripted([AWAY] * 7 + [TAKEN])
+def test_a_failure_that_may_pass_is_tried_again_ever_later_and_without_end() -> None:
+    connection = Scripted([AWAY] * 2_000 + [TAKEN])
     sending, waiting = client(connection)
     assert sending.send(b"request") == TAKEN
-    assert connection.bodies == [b"request"] * 8
-    for wait_s, backoff_s in zip(waiting.waits_s, (0.2, 0.4, 0.8, 1.6, 3.2, 5, 5), strict=True):
+    assert connection.bodies == [b"request"] * 2_001
+    for wait_s, backoff_s in zip(waiting.waits_s, (0.2, 0.4, 0.8, 1.6, 3.2, 6.4, *[10] * 1_994), strict=True):
         assert 0.8 * backoff_s <= wait_s <= 1.2 * backoff_s
-    assert max(connection.timeouts_s) <= 60
+    assert len(set(waiting.waits_s)) == 2_000
+    assert set(connection.timeouts_s) == {10.0}
+
+
+def test_patience_ends() -> None:
+    connection = Scripted([AWAY] * 9)
+    sending, waiting = client(connection, patience_s=5.0)
+    with pytest.raises(NotTakenError):
+        sending.send(b"request")
+    assert 2.4 < waiting.clock_s() < 5
+    assert len(connection.bodies) == 5
+    assert connection.timeouts_s == sorted(connection.timeouts_s, reverse=True)
+    assert connection.timeouts_s[0] == 5.0
+
+
+def test_who_sends_may_end_it() -> None:
+    connection = Scripted([AWAY] * 9)
+    told: list[NotTakenError] = []
+    with pytest.raises(NotTakenError):
+        client(connection)[0].send(b"request", lambda error: told.append(error) or len(told) < 3)  # type: ignore[func-returns-value]
+    assert told == [AWAY] * 3
+
+
+def test_a_hurry_ends_the_wait_and_begins_anew() -> None:
+    connection = Scripted([AWAY] * 7 + [TAKEN])
+    sending, waiting = client(connection)
+    failures = itertools.count(1)
+
+    def goes_on(_: NotTakenError) -> bool:
+        if next(failures) == 5:
+            sending.hurry()
+        return True
+
+    assert sending.send(b"request", goes_on) == TAKEN
+    for wait_s, backoff_s in zip(waiting.waits_s, (0.2, 0.4, 0.8, 1.6, 3.2, 0.2, 0.4), strict=True):
+        assert 0.8 * backoff_s <= wait_s <= 1.2 * backoff_s
+    assert len(connection.bodies) == 8
 
 
 def test_attempts_are_bounded() -> None:
@@ -90,19 +141,20 @@ def test_a_failure_for_good_is_not_tried_again() -> None:
     assert len(connection.bodies) == 1
 
 
-@pytest.mark.parametrize(("retry_after_s", "attempts"), [(7.5, 2), (0.0, 2), (61.0, 1)])
-def test_the_collector_says_how_long_to_wait_and_the_timeout_how_long_at_most(
-    retry_after_s: float, attempts: int
-) -> None:
+@pytest.mark.parametrize(("retry_after_s", "waits_s"), [(7.5, 7.5), (0.0, 0.2), (61.0, 61.0), (3e9, 300.0)])
+def test_the_collector_says_how_long_to_wait_within_reason(retry_after_s: float, waits_s: float) -> None:
     busy = NotTakenError("RESOURCE_EXHAUSTED", "busy", retryable=True, retry_after_s=retry_after_s)
-    connection = Scripted([busy, TAKEN])
-    sending, waiting = client(connection)
-    if attempts == 1:
-        with pytest.raises(NotTakenError, match="busy"):
-            sending.send(b"request")
-    else:
-        assert sending.send(b"request") == TAKEN
-    assert waiting.waits_s == [retry_after_s] * (attempts - 1)
+    sending, waiting = client(Scripted([busy, TAKEN]))
+    assert sending.send(b"request") == TAKEN
+    assert waiting.waits_s == [pytest.approx(waits_s, rel=0 if waits_s > 1 else 0.2)]
+
+
+def test_patience_does_not_wait_for_what_comes_after_its_end() -> None:
+    busy = NotTakenError("RESOURCE_EXHAUSTED", "busy", retryable=True, retry_after_s=61.0)
+    sending, waiting = client(Scripted([busy, TAKEN]), patience_s=60.0)
+    with pytest.raises(NotTakenError, match="busy"):
+        sending.send(b"request")
+    assert not waiting.waits_s
 
 
 def test_closing_ends_the_retries() -> None:
@@ -120,7 +172,7 @@ def test_closing_ends_the_retries() -> None:
 
 
 def deliver(connection: Scripted, executions: Sequence[GraphExecution]) -> Counter[LossReason]:
-    return OtlpOutlet(RequestEncoder(ENGINE), client(connection)[0]).deliver(executions)
+    return OtlpOutlet(RequestEncoder(ENGINE), client(connection)[0]).deliver(executions, lambda _: True)
 
 
 def test_losses_by_reason(caplog: pytest.LogCaptureFixture) -> None:
@@ -129,30 +181,33 @@ def test_losses_by_reason(caplog: pytest.LogCaptureFixture) -> None:
     losses = deliver(Scripted([Answer(2, "2 spans: span_too_long"), WRONG]), executions)
     assert losses == {LossReason.NOT_ENCODABLE: 1, LossReason.REFUSED: 2, LossReason.EXPORT_FAILED: 599 - 512}
     assert "refuses: 2 spans: span_too_long" in caplog.text
-    assert "do not reach http://collector:4317: INVALID_ARGUMENT: no request" in caplog.text
 
 
 def test_a_collector_cannot_refuse_more_than_it_was_sent() -> None:
     assert deliver(Scripted([Answer(10, "odd")]), [FIRST]) == {LossReason.REFUSED: 1}
 
 
-def test_an_outage_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
-    outlet = OtlpOutlet(RequestEncoder(ENGINE), client(Scripted([WRONG, WRONG, TAKEN, TAKEN, WRONG]))[0])
-    for _ in range(5):
-        outlet.deliver([FIRST])
-    told = [record.getMessage() for record in caplog.records]
-    assert told == [
-        "graph executions do not reach http://collector:4317: INVALID_ARGUMENT: no request",
-        "graph executions reach http://collector:4317 again",
-        "graph executions do not reach http://collector:4317: INVALID_ARGUMENT: no request",
-    ]
+@pytest.mark.parametrize(
+    ("closed", "error", "reason"),
+    [
+        (False, AWAY, LossReason.BUFFER_FULL),
+        (True, AWAY, LossReason.STOPPED),
+        (False, WRONG, LossReason.EXPORT_FAILED),
+    ],
+)
+def test_why_a_request_was_given_up(closed: bool, error: NotTakenError, reason: LossReason) -> None:
+    sending, _ = client(Scripted([error]))
+    outlet = OtlpOutlet(RequestEncoder(ENGINE), sending)
+    if closed:
+        outlet.close()
+    assert outlet.deliver([FIRST], lambda _: False) == {reason: 1}
 
 
 def test_words_of_a_collector_are_logged_once_and_within_bounds(caplog: pytest.LogCaptureFixture) -> None:
     answers = [Answer(1, f"reason {number // 2}") for number in range(100)]
     outlet = OtlpOutlet(RequestEncoder(ENGINE), client(Scripted(answers))[0])
     for _ in range(100):
-        outlet.deliver([FIRST])
+        outlet.deliver([FIRST], lambda _: True)
     assert [record.getMessage().rsplit(" ", 1)[1] for record in caplog.records] == [str(n) for n in range(32)]
 
 

@@ -64,9 +64,8 @@ def live(
     stop_at_signals(engine)
     typer.echo(f"{resource.service_instance_id}: {cost_model}, sending to {settings.otlp_endpoint}; Ctrl-C ends it")
     engine.run(seconds)
-    logging.getLogger("engine_hooks.recorder.outlets").setLevel(
-        logging.CRITICAL
-    )  # the line below says what was not sent
+    # The line below says what was not sent.
+    logging.getLogger("engine_hooks.recorder.outage").setLevel(logging.CRITICAL)
     recorder.stop(FLUSH_S)
     lost = sum(recorder.losses.values())
     typer.echo(f"{recorder.exported:,} executions sent" + (f", {lost:,} lost" if lost else ""))
