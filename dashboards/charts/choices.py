@@ -13,8 +13,10 @@ def choices(executions: pd.DataFrame) -> alt.LayerChart:
     """A bar for each graph and purpose, with its share and its executions in words."""
     rows = shares(executions)
     colours = palette.graph_colours(executions)
+    # Told, because by itself a chart keeps bars where they first were while a cell runs.
+    largest_first = alt.EncodingSortField("share", op="max", order="descending")
     base = alt.Chart(rows).encode(
-        y=alt.Y("choice:N", sort=None, title=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False)),
+        y=alt.Y("choice:N", sort=largest_first, title=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False)),
         x=alt.X(
             "share:Q",
             title="share of wall time (executions)",

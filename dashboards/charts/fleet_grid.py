@@ -31,6 +31,7 @@ OF_STRETCH = [
     alt.Tooltip("cell:N", title="its worst cell"),
 ]
 NAMES = ["service_instance_id", "host_name", "engine_package", "engine_recipe"]
+NAME_ORDER = [*NAMES[1:], NAMES[0]]
 CELLS, NOTED = "cells", "noted"
 """What the data of a grid is called in its specification."""
 Data: TypeAlias = pd.DataFrame | alt.NamedData
@@ -89,9 +90,7 @@ def layered(rows: Data, noted: Data | None, size: RowSize, has_losses: bool) -> 
     """The grid of these rows, with a line at each mark, if there is any."""
     chart = alt.Chart(rows).encode(tooltip=tooltip(has_losses))
     base = chart.encode(x=time_channel("start_ms"), x2="end_ms")
-    left = alt.Y("row:N", title=None, sort=None, axis=left_axis(size), scale=alt.Scale(paddingInner=0.12))
-    right = alt.Y("row:N", title=None, sort=None, axis=right_axis(), scale=alt.Scale(paddingInner=0.12))
-    bare = alt.Y("row:N", title=None, sort=None, axis=None, scale=alt.Scale(paddingInner=0.12))
+    left, right, bare = (row_channel(axis) for axis in (left_axis(size), right_axis(), None))
     chosen = alt.selection_point(name=SELECTION, fields=["service_instance_id", "cell"], toggle=False)
     drawn: alt.LayerChart = (
         alt.layer(
@@ -110,6 +109,15 @@ def layered(rows: Data, noted: Data | None, size: RowSize, has_losses: bool) -> 
     return drawn
 
 
+def row_channel(axis: alt.Axis | None) -> alt.Y:
+    """The rows of engines, the same in every layer.
+
+    Their order is told: by itself a chart keeps rows where they first were, whatever becomes of its data.
+    """
+    in_order = alt.EncodingSortField("place", op="min", order="ascending")
+    return alt.Y("row:N", title=None, sort=in_order, axis=axis, scale=alt.Scale(paddingInner=0.12))
+
+
 def time_channel(column: str) -> alt.X:
     """The time axis, the same in every layer."""
     return alt.X(f"{column}:T", title=None, axis=times.axis(orient="top"), scale=alt.Scale(nice=False))
@@ -125,6 +133,7 @@ def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.D
         {
             "service_instance_id": rows.service_instance_id,
             "cell": rows.cell,
+            "place": rows.place,
             "row": rows.service_instance_id.map({one: row_name(row, newest[one]) for one, row in named.items()}),
             "engine": rows.service_instance_id.map({one: engine_label(row) for one, row in named.items()}),
             "start_ms": times.epoch_ms(rows.started_at),
@@ -152,9 +161,9 @@ def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.D
 
 
 def in_order(cells: pd.DataFrame, engines: Sequence[str] | None) -> pd.DataFrame:
-    """The rows by engine, in the order asked for or by name, and by time."""
+    """The rows by engine, in the order asked for or by name, and by time; their engine's `place` beside."""
     if engines is None:
-        return cells.sort_values(["host_name", "engine_package", "engine_recipe", "service_instance_id", "started_at"])
+        engines = list(dict.fromkeys(cells.sort_values(NAME_ORDER).service_instance_id))
     place = {instance: at for at, instance in enumerate(engines)}
     kept = cells[cells.service_instance_id.isin(place)]
     return kept.assign(place=kept.service_instance_id.map(place)).sort_values(["place", "started_at"])

@@ -133,21 +133,40 @@ def ordered(cells: pd.DataFrame, order: str) -> list[str]:
     Args:
         cells: Rows of `cells` or of `fleet_stretches`.
         order: One of `ORDERS`. What is lost is the time in plain decode of stuck cells, then what inflated
-            estimates turned.
+            estimates turned. What is not known counts as nothing, but a flagged engine stands before those that are not.
     """
-    lost = cells.plain_stuck_s if "plain_stuck_s" in cells else cells.plain_s.where(cells.stuck.astype(bool), 0.0)
-    turned = cells.turned_s if "turned_s" in cells else 0.0
-    rows = cells[BY_NAME].assign(lost=lost, turned=turned, speed=cells.tokens_per_s, started_at=cells.started_at)
+    summed = summed_by_engine(cells)
+    first = {WORST: ["lost", "turned", "flagged"], SPEED: ["speed"], NAME: []}[order]
+    ascending = [order == SPEED] * len(first) + [True] * len(BY_NAME)
+    in_order = summed.sort_values([*first, *BY_NAME], ascending=ascending, na_position="last")
+    return [str(instance) for instance in in_order.service_instance_id]
+
+
+def summed_by_engine(cells: pd.DataFrame) -> pd.DataFrame:
+    """One row an engine: what it lost, whether any of it is flagged, and the speed of its newest cell that has one."""
+    is_stuck, is_inflated = flag(cells, "stuck"), flag(cells, "inflated")
+    rows = cells[BY_NAME].assign(
+        lost=cells.plain_stuck_s if "plain_stuck_s" in cells else cells.plain_s.where(is_stuck, 0.0),
+        turned=cells.turned_s if "turned_s" in cells else 0.0,
+        flagged=is_stuck | is_inflated,
+        speed=cells.tokens_per_s,
+        started_at=cells.started_at,
+    )
     summed = rows.sort_values("started_at").groupby("service_instance_id", as_index=False).agg(
         host_name=("host_name", "first"), engine_package=("engine_package", "first"),
-        engine_recipe=("engine_recipe", "first"), lost=("lost", "sum"), turned=("turned", "sum"), speed=("speed", "last"),
+        engine_recipe=("engine_recipe", "first"), lost=("lost", "sum"), turned=("turned", "sum"),
+        flagged=("flagged", "any"), speed=("speed", "last"),
     )  # fmt: skip
     # Rounded, so that rows do not change places with every execution while one looks.
-    first = {WORST: ["lost", "turned"], SPEED: ["speed"], NAME: []}[order]
     summed[["lost", "turned", "speed"]] = summed[["lost", "turned", "speed"]].astype("float64").round(-1)
-    ascending = [order == SPEED] * len(first) + [True] * len(BY_NAME)
-    in_order = summed.sort_values([*first, *BY_NAME], ascending=ascending)
-    return [str(instance) for instance in in_order.service_instance_id]
+    return summed
+
+
+def flag(cells: pd.DataFrame, name: str) -> "pd.Series[bool]":
+    """Which cells bear a flag; what is not known bears none."""
+    if name not in cells:
+        return pd.Series(False, index=cells.index)
+    return cells[name].astype("boolean").fillna(False).astype(bool)
 
 
 def worst_stretches(stretches: pd.DataFrame) -> pd.DataFrame:

@@ -136,9 +136,38 @@ class TestOrder:
         )
         assert fleet.ordered(rows, fleet.WORST) == ["stuck", "inflated", "fine"]
 
+    @pytest.mark.parametrize("unknown", [None, float("nan"), pd.NA])
+    @pytest.mark.parametrize("extended", [False, True])
+    @pytest.mark.parametrize(
+        ("order", "expected"),
+        [
+            (fleet.WORST, ["y-stuck", "x-inflated", "w-turned-a-little", "z-stuck-a-little", "a-new", "b-fine", "c-begun"]),
+            (fleet.NAME, ["a-new", "b-fine", "c-begun", "w-turned-a-little", "x-inflated", "y-stuck", "z-stuck-a-little"]),
+            (fleet.SPEED, ["z-stuck-a-little", "y-stuck", "x-inflated", "w-turned-a-little", "b-fine", "c-begun", "a-new"]),
+        ],
+    )  # fmt: skip
+    def test_what_is_not_known_is_no_loss(self, order: str, expected: list[str], unknown: Any, extended: bool) -> None:
+        rows = cells(
+            {"service_instance_id": "a-new", "plain_s": unknown, "turned_s": unknown, "tokens_per_s": unknown},
+            {"service_instance_id": "b-fine", "plain_s": 99.0, "tokens_per_s": 500.0},
+            {"service_instance_id": "c-begun", "turned_s": unknown, "inflated": unknown, "tokens_per_s": 600.0},
+            {"service_instance_id": "w-turned-a-little", "turned_s": 2.0, "inflated": True, "tokens_per_s": 400.0},
+            {"service_instance_id": "x-inflated", "turned_s": 60.0, "inflated": True, "tokens_per_s": 300.0},
+            {"service_instance_id": "y-stuck", "stuck": True, "plain_s": 20.0, "turned_s": unknown, "tokens_per_s": 200.0},
+            {"service_instance_id": "z-stuck-a-little", "stuck": True, "turned_s": unknown, "tokens_per_s": 100.0},
+        )  # fmt: skip
+        rows["inflated"] = rows.inflated.astype("boolean")
+        assert fleet.ordered(rows.convert_dtypes() if extended else rows, order) == expected
+
     def test_rows_stand_in_that_order(self) -> None:
         drawn = grid_rows(stretches(4), ["i-003", "i-000"])
         assert list(drawn.service_instance_id) == ["i-003", "i-000"]
+        assert list(drawn.place) == [0, 1]
+
+    def test_the_chart_is_told_the_order(self) -> None:
+        """By itself it keeps rows where they first were, and puts new ones anywhere."""
+        rows = [layer["encoding"]["y"]["sort"] for layer in fleet_grid(stretches(4)).to_dict()["layer"]]
+        assert {str(one) for one in rows} == {str({"field": "place", "op": "min", "order": "ascending"})}
 
 
 def test_where_most_is_lost() -> None:
