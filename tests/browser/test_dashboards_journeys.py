@@ -26,6 +26,11 @@ WATCH_FADING = """() => {
     look();
 }"""
 """Keeps the lowest opacity that anything on the page had since."""
+ROWS = """() => [...document.querySelectorAll('[data-testid=stVegaLiteChart] svg .role-axis-label text')]
+    .filter(label => label.textContent.includes(' / '))
+    .sort((one, other) => one.getBoundingClientRect().y - other.getBoundingClientRect().y)
+    .map(label => label.textContent.split(' / ')[0])"""
+"""The hosts of Fleet's rows, from the top."""
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +175,8 @@ def test_new_cells_appear_without_a_reload_and_nothing_is_drawn_anew(
         )
         assert page.evaluate("document.querySelector('[data-testid=stVegaLiteChart] svg').dataset.first") == "yes"
         assert page.evaluate("window.faintest") == 1
+        # The stuck engine came last, and stands first all the same.
+        assert page.evaluate(ROWS) == ["gpu-node-024", "gpu-node-018"]
 
 
 def test_clickhouse_goes_away_and_comes_back(
