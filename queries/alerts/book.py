@@ -134,6 +134,8 @@ def _moved(
         entry = _told(rule, entry, row)
         if before.standing.fires and "finding" in before.annotations:
             entry = replace(entry, annotations={**entry.annotations, "finding": before.annotations["finding"]})
+    if standing.state == State.RESOLVED and before.standing.state != State.RESOLVED:
+        entry = _over(rule, entry, row)
     return _dated(entry, before, now)
 
 
@@ -152,6 +154,14 @@ def _told(rule: Rule, entry: Entry, row: Mapping[str, Any]) -> Entry:
         about=about,
         link=filled_link(rule.link, row),
     )
+
+
+def _over(rule: Rule, entry: Entry, row: Mapping[str, Any] | None) -> Entry:
+    """What is true now, and not what was when it fired: that becomes the annotation `was`."""
+    was = entry.annotations.get("summary", "")
+    now = filled(rule.resolved, row if row is not None else entry.labels) if rule.resolved else f"over: {was}"
+    others = {name: text for name, text in entry.annotations.items() if name != "description"}
+    return replace(entry, annotations={**others, "summary": now, "was": was})
 
 
 def _numbers(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

@@ -140,6 +140,8 @@ class Evaluator:
             self._wait_a_little(call, left_s)
         if self.stopping.is_set():
             raise StoppedError
+        if not call.is_done:
+            raise TooSlowError(f"no answer within {self.answer_s:g} s")
         return call.result(0.0)
 
     def _wait_a_little(self, call: "Call[Any]", left_s: float) -> None:
@@ -234,7 +236,7 @@ class Evaluator:
         counts: Counter[str] = Counter()
         for receiver in self.receivers:
             counts += Counter(
-                alerts_sent=receiver.sent, alerts_not_delivered=receiver.failed, alerts_dropped=receiver.dropped
+                alerts_sent=receiver.sent, delivery_attempts_failed=receiver.failed, alerts_dropped=receiver.dropped
             )
         return dict(counts)
 

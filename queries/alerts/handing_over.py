@@ -29,6 +29,7 @@ class Handing:
         self._is_down = False
         self.dropped = 0
         self.failed = 0
+        """Attempts in vain, each of however many alerts."""
         self.sent = 0
         self._thread = threading.Thread(target=self._run, name=f"to {receiver.name}", daemon=True)
         self._thread.start()
@@ -76,7 +77,7 @@ class Handing:
         try:
             self._receiver.send(alerts)
         except Exception as wrong:
-            self.failed += len(alerts)
+            self.failed += 1
             if not self._is_down or not isinstance(wrong, QueriesError):
                 log.warning("alerts are not delivered", receiver=self.name, error=str(wrong)[:400])
             self._is_down = True

@@ -44,18 +44,28 @@ class Complaint(NamedTuple):
 
 def complaints(rule: Rule, interval_s: float) -> Iterator[Complaint]:
     """Everything that is wrong with a rule which is evaluated every `interval_s`."""
-    try:
-        query = find(rule.query) if rule.query else None
-    except QueriesError as unknown:
-        yield Complaint("query", str(unknown))
+    yield from _durations(rule, interval_s)
+    yield from _texts(rule)
+    if unknown := unknown_query(rule.query):
+        yield Complaint("query", unknown)
         return
+    query = find(rule.query) if rule.query else None
     yield from _columns(rule, query)
     if query:
         yield from _live(rule, query)
         yield from _parameters(rule, query)
         yield from _identity(rule, query)
-    yield from _durations(rule, interval_s)
-    yield from _texts(rule)
+
+
+def unknown_query(name: object) -> str:
+    """What is wrong with a query's name; '' where it names one, or is no name at all."""
+    if not isinstance(name, str):
+        return ""
+    try:
+        find(name)
+    except QueriesError as unknown:
+        return str(unknown)
+    return ""
 
 
 def _columns(rule: Rule, query: Query | None) -> Iterator[Complaint]:

@@ -1,6 +1,7 @@
 """Rules out of their files: shipped ones, and the user's beside them. A broken rule is refused, the others load."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -8,18 +9,25 @@ import yaml
 from pydantic import ValidationError
 
 from queries.alerts.errors import RuleError, UnknownRuleError
-from queries.alerts.lint import complaints
+from queries.alerts.lint import complaints, unknown_query
 from queries.alerts.rule import Rule
 
 SHIPPED: Final = Path(__file__).parent / "rules"
 FILES_MAX: Final = 200
 RULE_BYTES_MAX: Final = 256 * 1024
 """Of one file."""
+_TYPES: Final = (["bool"], ["int"], ["float"], ["str"])
+"""How pydantic ends the place of a value that fits none of several types, once for each."""
 INTERVAL_S: Final = 10.0
 """Between two evaluations, where nothing else is said."""
 
 
-class LoadedRule(NamedTuple):
+Faults = tuple[RuleError, ...]
+"""All that is wrong with one rule."""
+
+
+@dataclass(frozen=True)
+class LoadedRule:
     """A rule, and where it stands."""
 
     rule: Rule
@@ -32,9 +40,11 @@ class Rules(NamedTuple):
 
     loaded: tuple[LoadedRule, ...]
     refused: tuple[RuleError, ...]
-    """One for each broken rule, `file:line: reason`."""
+    """One for each fault, `file:line: reason`."""
     warnings: tuple[str, ...] = ()
-    """Of rules that run all the same, in the same form."""
+    """Of rules that run all the same, and of files without a rule, in the same form."""
+    rules_refused: int = 0
+    """Rules, or files, with at least one fault."""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -66,7 +76,12 @@ def load_rules(own: Path | None = None, interval_s: float = INTERVAL_S) -> Rules
     shipped = read_directory(SHIPPED, interval_s)
     names = {rule.alert for rule in mine.rules}
     kept = tuple(one for one in shipped.loaded if one.rule.alert not in names)
-    return Rules(kept + mine.loaded, shipped.refused + mine.refused, shipped.warnings + mine.warnings)
+    return Rules(
+        kept + mine.loaded,
+        shipped.refused + mine.refused,
+        shipped.warnings + mine.warnings,
+        shipped.rules_refused + mine.rules_refused,
+    )
 
 
 def read_directory(directory: Path, interval_s: float) -> Rules:
@@ -80,31 +95,33 @@ def read_directory(directory: Path, interval_s: float) -> Rules:
     if len(files) > FILES_MAX:
         raise RuleError(f"{directory}:1: {len(files)} files of rules: at most {FILES_MAX} are read")
     loaded: dict[str, LoadedRule] = {}
-    refused: list[RuleError] = []
-    warnings: list[str] = []
+    faults: list[Faults] = []
+    warnings: list[str] = [] if files else [f"{directory}:1: no *.yaml or *.yml stands in it"]
     for file in files:
-        for one in read_file(file, interval_s, warnings):
-            if isinstance(one, RuleError):
-                refused.append(one)
-            elif one.rule.alert in loaded:
-                first = loaded[one.rule.alert]
-                refused.append(
-                    RuleError(f"{file}:{one.line}: {one.rule.alert} stands in {first.file}:{first.line} too")
-                )
+        found = list(read_file(file, interval_s, warnings))
+        if not found:
+            warnings.append(f"{file}:1: no rule stands in it")
+        for one in found:
+            if not isinstance(one, LoadedRule):
+                faults.append(one)
+            elif first := loaded.get(one.rule.alert):
+                twice = f"{file}:{one.line}: {one.rule.alert} stands in {first.file}:{first.line} too"
+                faults.append((RuleError(twice),))
             else:
                 loaded[one.rule.alert] = one
-    return Rules(tuple(loaded.values()), tuple(refused), tuple(warnings))
+    refused = tuple(fault for of_one in faults for fault in of_one)
+    return Rules(tuple(loaded.values()), refused, tuple(warnings), len(faults))
 
 
-def read_file(file: Path, interval_s: float, warnings: list[str]) -> Iterator[LoadedRule | RuleError]:
-    """The rules of one file, one a YAML document; of a broken one what is wrong."""
+def read_file(file: Path, interval_s: float, warnings: list[str]) -> Iterator[LoadedRule | Faults]:
+    """The rules of one file, one a YAML document; of a broken one all that is wrong."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as wrong:
-        yield RuleError(f"{file}:1: cannot be read: {wrong}")
+        yield (RuleError(f"{file}:1: cannot be read: {wrong}"),)
         return
     if len(text) > RULE_BYTES_MAX:
-        yield RuleError(f"{file}:1: larger than {RULE_BYTES_MAX} bytes")
+        yield (RuleError(f"{file}:1: larger than {RULE_BYTES_MAX} bytes"),)
         return
     try:
         for document in yaml.compose_all(text, Loader=yaml.SafeLoader):
@@ -112,28 +129,30 @@ def read_file(file: Path, interval_s: float, warnings: list[str]) -> Iterator[Lo
                 yield read_rule(document, file, interval_s, warnings)
     except yaml.MarkedYAMLError as wrong:
         line = wrong.problem_mark.line + 1 if wrong.problem_mark else 1
-        yield RuleError(f"{file}:{line}: no YAML: {wrong.problem}")
+        yield (RuleError(f"{file}:{line}: no YAML: {wrong.problem}"),)
     except yaml.YAMLError as wrong:
-        yield RuleError(f"{file}:1: no YAML: {str(wrong).splitlines()[0]}")
+        yield (RuleError(f"{file}:1: no YAML: {str(wrong).splitlines()[0]}"),)
 
 
-def read_rule(document: yaml.Node, file: Path, interval_s: float, warnings: list[str]) -> LoadedRule | RuleError:
+def read_rule(document: yaml.Node, file: Path, interval_s: float, warnings: list[str]) -> LoadedRule | Faults:
     """One rule out of its document."""
     line = document.start_mark.line + 1
     if not isinstance(document, yaml.MappingNode):
-        return RuleError(f"{file}:{line}: a rule is a mapping that begins with `alert: NAME`")
+        return (RuleError(f"{file}:{line}: a rule is a mapping that begins with `alert: NAME`"),)
     if repeated := _repeated(document):
-        return RuleError(f"{file}:{repeated.start_mark.line + 1}: {repeated.value} stands there twice")
+        return (RuleError(f"{file}:{repeated.start_mark.line + 1}: {repeated.value} stands there twice"),)
     try:
         rule = Rule.model_validate(_plain(document))
     except (ValidationError, yaml.YAMLError, RecursionError, ValueError) as wrong:
-        return _refusal(wrong, document, file)
+        return tuple(_refusals(wrong, document, file))
+    faults = []
     for complaint in complaints(rule, interval_s):
         place = f"{file}:{_line_of(document, complaint.field.split('.'))}: {rule.alert}"
         if complaint.is_error:
-            return RuleError(f"{place}: {complaint.field}: {complaint.says}")
-        warnings.append(f"{place}: {complaint.field}: {complaint.says}")
-    return LoadedRule(rule, file, line)
+            faults.append(RuleError(f"{place}: {complaint.field}: {complaint.says}"))
+        else:
+            warnings.append(f"{place}: {complaint.field}: {complaint.says}")
+    return tuple(faults) or LoadedRule(rule, file, line)
 
 
 def _plain(document: yaml.Node) -> Any:
@@ -145,14 +164,30 @@ def _plain(document: yaml.Node) -> Any:
         loader.dispose()
 
 
-def _refusal(wrong: Exception, document: yaml.MappingNode, file: Path) -> RuleError:
+def _refusals(wrong: Exception, document: yaml.MappingNode, file: Path) -> Iterator[RuleError]:
+    """All that is wrong with a document that is no rule; of its queries, whether they are there."""
     if not isinstance(wrong, ValidationError):
-        return RuleError(f"{file}:{document.start_mark.line + 1}: {str(wrong).splitlines()[0]}")
-    first = wrong.errors()[0]
-    place = [str(part) for part in first["loc"]]
-    said = first["msg"].removeprefix("Value error, ")
-    reason = f"{'.'.join(place)}: {said}" if place else said
-    return RuleError(f"{file}:{_line_of(document, place)}: {reason}")
+        yield RuleError(f"{file}:{document.start_mark.line + 1}: {str(wrong).splitlines()[0]}")
+        return
+    for place, message in _own_faults(wrong):
+        said = message.removeprefix("Value error, ")
+        reason = f"{'.'.join(place)}: {said}" if place else said
+        yield RuleError(f"{file}:{_line_of(document, place)}: {reason}")
+    for field in ("query", "live"):
+        if unknown := unknown_query(_plain(document).get(field)):
+            yield RuleError(f"{file}:{_line_of(document, [field])}: {field}: {unknown}")
+
+
+def _own_faults(wrong: ValidationError) -> Iterator[tuple[list[str], str]]:
+    """Where, and what; not what only follows from a fault within, and of a value that fits none of several types once."""
+    places = [[str(part) for part in error["loc"]] for error in wrong.errors()]
+    told: list[list[str]] = []
+    for place, error in zip(places, wrong.errors(), strict=True):
+        is_consequence = any(len(other) > len(place) and other[: len(place)] == place for other in places)
+        is_other_type = place[-1:] in _TYPES and any(place[:-1] == one[:-1] for one in told)
+        if not is_consequence and not is_other_type:
+            told.append(place)
+            yield place, error["msg"]
 
 
 def _line_of(document: yaml.Node, place: Sequence[str]) -> int:

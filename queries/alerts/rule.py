@@ -57,6 +57,7 @@ class Rule(BaseModel):
     """All of them have to hold."""
     for_: Duration = Field(0.0, alias="for")
     keep_firing_for: Duration = 0.0
+    """For how long its condition has to be clear, without a break, before it is resolved: one message an episode."""
     forget_after: Annotated[Duration, Field(gt=0)] = 3600.0
     absent: Literal["no_data", "clear"] = "no_data"
     """What a series is that has no row: unknown, or clear, where the query lists nothing but troubles."""
@@ -67,6 +68,8 @@ class Rule(BaseModel):
     """Further labels."""
     annotations: dict[Annotated[str, Field(pattern=LABEL_NAME)], str]
     """Texts with columns in them, `summary` among them."""
+    resolved: str = ""
+    """What is true once it is over, with columns of the row that shows it; without it, `over: ` and the last summary."""
     runbook: Annotated[str, Field(min_length=1)]
     """What to do about it."""
     link: str = ""
@@ -86,7 +89,7 @@ class Rule(BaseModel):
             raise ValueError("annotations has no summary")
         if taken := (RESERVED_LABELS | set(self.identity)) & set(self.labels):
             raise ValueError(f"labels names {min(taken)}, which is set already")
-        for text in (*self.annotations.values(), self.link):
+        for text in (*self.annotations.values(), self.resolved, self.link):
             names_in(text)
         return self
 
@@ -105,5 +108,6 @@ class Rule(BaseModel):
             "since": frozenset(filter(None, (self.since,))),
             "finding_of": frozenset(filter(None, (self.finding_of,))),
             "link": names_in(self.link),
+            "resolved": names_in(self.resolved),
             **texts,
         }

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from queries.alerts.delivery.settings import ReceiverSettings, SilenceSettings
+from queries.alerts.delivery.settings import SilenceSettings
+from queries.commands.alerts.settings import SilencingSettings, state_directory
 from queries.errors import CallError
 
 if TYPE_CHECKING:
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
 
 ALERTMANAGER = "alertmanager"
 OWN = "tachograph"
+WHY_WIDTH_MIN = 20
+UNBOUNDED_WIDTH = 100_000
 
 
 def create(
-    settings: ReceiverSettings,
+    settings: SilencingSettings,
     matchers: Annotated[
         list[str],
         typer.Argument(help="NAME=VALUE, NAME!=VALUE, NAME=~REGEX or NAME!~REGEX; all must fit.", metavar="MATCHER..."),
@@ -29,21 +32,39 @@ def create(
     duration: Annotated[str, typer.Option("--for", help="For how long from now: 90m, 2h30m, 1d.")] = "2h",
     author: Annotated[str, typer.Option(help="Who silences.", show_default="the user who runs it")] = "",
 ) -> None:
-    """Silence alerts with these labels from now on. It ends by itself. Prints its id, with where it is kept."""
+    """Silence alerts with these labels from now on. It ends by itself. Prints its id, with where it is kept.
+
+    Exit codes: 0 made; 2 a wrong call, or an alertname that no rule has; 3 no Alertmanager answers.
+    """
     from queries.alerts.delivery.receivers import (  # noqa: PLC0415 -- --help stays quick
         alertmanager_silences,
         has_people,
         own_silences,
     )
-    from queries.alerts.delivery.silences import new_silence  # noqa: PLC0415
+    from queries.alerts.delivery.silences import check_alertnames, new_silence  # noqa: PLC0415
+    from queries.alerts.loading import load_rules  # noqa: PLC0415
 
     now = datetime.now(UTC)
     silence = new_silence(matchers, duration, comment, author or getpass.getuser(), now)
+    check_alertnames(
+        silence, [rule.alert for rule in load_rules(settings.alert_rules, settings.alert_interval_s).rules]
+    )
     alertmanager = alertmanager_silences(settings)
     if alertmanager:
         typer.echo(f"{alertmanager.create(silence)} {ALERTMANAGER}")
     if has_people(settings) or not alertmanager:
         typer.echo(f"{own_silences(settings).create(silence, now)} {OWN}")
+    _warn_of_nothing(settings, silence)
+
+
+def _warn_of_nothing(settings: SilencingSettings, silence: "Silence") -> None:
+    """Say so where it silences no alert of now; where an evaluator ran, or nobody can tell."""
+    from queries.alerts.memory import remembered  # noqa: PLC0415
+
+    entries, counters = remembered(state_directory(settings))
+    current = [entry for entry in entries.values() if not entry.standing.ended]
+    if counters and not any(silence.mutes(entry.labels) for entry in current):
+        typer.echo("warning: it matches no alert of now; `tachograph alerts list` shows which there are", err=True)
 
 
 def list_silences(
@@ -103,13 +124,19 @@ def _the_one(wanted: str, running: "list[tuple[str, Silence]]") -> "tuple[str, S
 def _print_table(found: "list[tuple[str, Silence]]", now: datetime) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.markup import escape  # noqa: PLC0415
+    from rich.measure import Measurement  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table(caption="--json shows whole ids; times in UTC")
-    for heading in ("id", "where", "state", "matchers", "ends", "by", "why"):
-        table.add_column(heading, overflow="fold")
+    table = Table(caption="--json shows whole ids; times in UTC", caption_justify="left")
+    for heading in ("id", "where", "state", "matchers", "ends", "by"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("why", overflow="fold", min_width=WHY_WIDTH_MIN)
     for where, one in found:
         matchers = "\n".join(str(matcher) for matcher in one.matchers)
         ends = f"{one.ends_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
         table.add_row(one.id[:8], where, one.state(now), *map(escape, (matchers, ends, one.created_by, one.comment)))
-    Console().print(table)
+    console = Console()
+    # Names stay whole, to be copied, however narrow it is; only a long comment is folded, and on a terminal only.
+    width = Measurement.get(console, console.options.update_width(UNBOUNDED_WIDTH), table)
+    console.width = max(width.minimum, console.width) if console.is_terminal else width.maximum
+    console.print(table)

@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from queries.alerts.delivery.receivers import receivers_of
+from queries.alerts.states import State
 from queries.errors import CallError
 from tachograph import Settings, application
 from tests.fixtures.alert_receivers import alert, receiving
+from tests.fixtures.alert_state import entry, left_behind
 from tests.fixtures.alertmanagers import needs_alertmanager, quick_config, running_alertmanager
 
 
@@ -27,11 +30,18 @@ class Command:
         Raises:
             CallError: as the command does.
         """
+        return self._ran(*arguments).stdout
+
+    def said(self, *arguments: str) -> str:
+        """What it says on standard error."""
+        return self._ran(*arguments).stderr
+
+    def _ran(self, *arguments: str) -> Result:
         ran = CliRunner().invoke(application(), ["alerts", "silence", *arguments], env=self.environment)
         if isinstance(ran.exception, Exception):
             raise ran.exception
         assert ran.exit_code == 0, ran.output
-        return ran.output
+        return ran
 
     def listed(self, *arguments: str) -> list[dict[str, Any]]:
         told = json.loads(self("list", "--json", *arguments))
@@ -70,10 +80,33 @@ def test_the_list_is_for_the_eye_too(command: Command) -> None:
     assert "[1]" in shown
 
 
+def test_names_stay_whole_and_only_comments_fold(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "the night shift moves " + "very " * 40 + "slowly"
+    matchers = ["alertname=EstimateInflation", "service_instance_id=demo-fooled-1796007449-9391"]
+    command("create", *matchers, "--comment", why, "--author", "somebody-with-a-long-name")
+    for columns, is_terminal in (("80", False), ("80", True), ("300", True)):
+        monkeypatch.setenv("COLUMNS", columns)
+        monkeypatch.setenv("FORCE_COLOR", "1") if is_terminal else monkeypatch.delenv("FORCE_COLOR", raising=False)
+        shown = command("list")
+        for name in (*matchers, "somebody-with-a-long-name"):
+            assert name in shown, (columns, is_terminal)
+        assert (why in shown) is not is_terminal
+
+
+def test_a_silence_that_matches_no_alert_of_now_is_warned_of(command: Command, tmp_path: Path) -> None:
+    assert command.said("create", "alertname=StuckInPlain", "--comment", "x") == "", "no evaluator, nobody can tell"
+    left_behind(tmp_path, entry("StuckInPlain", State.FIRING), entry("ClockSkew", State.RESOLVED))
+    assert command.said("create", "alertname=StuckInPlain", "--comment", "x") == ""
+    assert "matches no alert of now" in command.said("create", "alertname=ClockSkew", "--comment", "x")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("create", "alertname", "--comment", "x"), "is no matcher"),
+        (("create", "alertname=StuckInPlan", "--comment", "x"), r"called 'StuckInPlan' .*did you mean StuckInPlain\?"),
+        (("create", "alertname=~Stock.*", "--comment", "x"), "no rule is called"),
+        (("create", "alertname!=EngineSilence", "host_name=a", "--comment", "x"), r"did you mean EngineSilent\?"),
         (("create", "a=b", "--for", "later", "--comment", "x"), "is no duration"),
         (("expire", "none"), "no silence that still runs"),
     ],

@@ -8,7 +8,7 @@ from clickhouse_connect.driver.client import Client
 from collector.judging import judge_cells
 from queries.alerts.loading import SHIPPED, load_rules
 from queries.alerts.notifying import Alert
-from tests.fixtures.alert_rows import CELL_S, RULES, Fleet, Watch
+from tests.fixtures.alert_rows import CELL_S, ENDED, RULES, Fleet, Watch
 from tests.fixtures.query_rows import ENGINE, believing
 
 
@@ -38,7 +38,10 @@ def test_stuck_in_plain(fleet: Fleet) -> None:
         "service_instance_id": "engine-1",
         "host_name": "node-1",
     }
-    assert "33%" in alert.annotations["summary"]
+    assert alert.annotations["summary"] == (
+        "node-1 sits in plain decode: 100% of its decoding time in the worst of its last 3 cells, 33% in the next; "
+        "what it costs is not judged yet"
+    )
     assert alert.generator_url.startswith("http://dashboards/cell?engine=engine-1&cell=")
     assert alert.ends_at is None
     fleet.cell(4, 7)
@@ -47,7 +50,26 @@ def test_stuck_in_plain(fleet: Fleet) -> None:
     fleet.cell(6, 5)
     assert watch.states(after(7)) == ["firing"], "0.2 itself is not below"
     fleet.cell(7, 5)
-    assert watch.states(after(8)) == ["resolved"]
+    assert watch.end(after(8)) == ENDED
+    over = watch.entry.alert("http://dashboards/").annotations
+    assert over["summary"] == (
+        "node-1 decodes speculatively again: 17% of its decoding time was plain in its latest cell"
+    )
+    assert "sits in plain decode" in over["was"]
+    assert "description" not in over
+
+
+def test_stuck_in_plain_says_what_it_costs(fleet: Fleet) -> None:
+    fooled = believing({"P128": (34.0, 10.0), "decode": (13.0, 4.4)})
+    fleet.arrive(fleet.rounds(0, ["P128"] * 30, gpu_ms=28.0, **fooled))
+    for number in (1, 2):
+        fleet.arrive(fleet.rounds(30 * number, ["decode"] * 29, gpu_ms=13.0, wall_ms=990.0, **fooled))
+    judge_cells(fleet.client, 86_400)
+    watch = Watch(fleet, "StuckInPlain")
+    assert watch.states(after(3) + 1) == ["firing"]
+    # 10 tokens in 28 ms, and not 4.4 in 990 ms.
+    assert watch.entry.measured["tokens_lost_per_s"] == pytest.approx(10 / 0.028 - 4.4 / 0.99)
+    assert watch.entry.annotations["summary"].endswith("it costs 353 tokens/s")
 
 
 def test_stuck_in_plain_needs_a_speculative_graph(fleet: Fleet) -> None:
@@ -86,7 +108,8 @@ def test_estimate_inflation(fleet: Fleet) -> None:
     assert watch.states(62.5) == ["firing"]
     assert "P128 1.21 times" in watch.entry.annotations["summary"]
     fleet.arrive(fleet.rounds(63, ["P128"] * 100, gpu_ms=28.0, **right))
-    assert watch.states(100, 135, 145, 160) == ["firing", "firing", "resolved", "resolved"]
+    assert watch.states(100, 135) == ["firing", "firing"]
+    assert watch.end(145) == ENDED
 
 
 def test_what_was_judged_is_asked_of_the_present(fleet: Fleet) -> None:
@@ -135,7 +158,7 @@ def test_host_bound(fleet: Fleet) -> None:
     late_rounds(fleet, 200, 60, 2)
     assert watch.states(260) == ["firing"], "0.2 is not below 0.15"
     late_rounds(fleet, 260, 140, 1)
-    assert watch.states(320, 350, 381) == ["firing", "firing", "resolved"]
+    assert watch.end(320) == ENDED
 
 
 def test_one_long_stumble_is_not_host_bound(fleet: Fleet) -> None:
@@ -178,7 +201,7 @@ def test_engine_silent(fleet: Fleet) -> None:
         "firing",
     ]
     fleet.cell(6, 0)
-    assert watch.states(211) == ["resolved"]
+    assert watch.end(211) == ENDED
 
 
 def test_what_is_imported_or_runs_for_a_cell_or_two_is_never_silent(fleet: Fleet) -> None:
@@ -194,7 +217,7 @@ def test_an_engine_that_was_restarted_is_not_silent(fleet: Fleet) -> None:
     fleet.cell(6, 0, ENGINE._replace(service_instance_id="engine-2", gpu_ids=("7",)))
     assert watch.states(212) == ["firing"], "on another GPU"
     fleet.cell(7, 0, ENGINE._replace(service_instance_id="engine-3"))
-    assert watch.states(242) == ["resolved"]
+    assert watch.end(242) == ENDED
 
 
 def test_what_the_collector_still_holds_is_no_silence(fleet: Fleet) -> None:
@@ -219,7 +242,7 @@ def test_executions_lost(fleet: Fleet) -> None:
     assert "lost 1 executions" in watch.entry.annotations["summary"]
     for number in range(4, 16):
         fleet.cell(number, 0)
-    assert watch.states(after(12), after(14), after(16)) == ["firing", "firing", "resolved"]
+    assert watch.end(after(14)) == ENDED
 
 
 def test_clock_skew(fleet: Fleet) -> None:
@@ -237,7 +260,7 @@ def test_clock_skew(fleet: Fleet) -> None:
     assert watch.states(after(9), after(12)) == ["firing", "firing"], "6 s is not below 5"
     for number in range(12, 15):
         fleet.cell(number, 0, fast, delay_s=-1.0)
-    assert watch.states(after(15)) == ["resolved"]
+    assert watch.end(after(15)) == ENDED
 
 
 def test_collector_backlog(fleet: Fleet) -> None:
@@ -255,27 +278,31 @@ def test_collector_backlog(fleet: Fleet) -> None:
         ]
 
     seen = []
-    for second, waiting_s in enumerate([60, 60.1, 61, 62, 63, 15, 14.9]):
+    for second, waiting_s in enumerate([60, 60.1, 61, 62, 63, 15]):
         watch.see(row(waiting_s), 15 * second)
         seen.append(watch.state)
-    assert seen == ["inactive", "pending", "pending", "firing", "firing", "firing", "resolved"]
+    assert seen == ["inactive", "pending", "pending", "firing", "firing", "firing"]
+    assert watch.end_seeing(row(14.9), 90) == ENDED
 
 
 def test_store_full(fleet: Fleet) -> None:
     watch = Watch(fleet, "StoreFull")
     seen = []
-    for second, fraction in enumerate([0.8, 0.81, 0.9, 0.95, 0.95, 0.95, 0.76, 0.74]):
+    for second, fraction in enumerate([0.8, 0.81, 0.9, 0.95, 0.95, 0.95, 0.76]):
         watch.see([{"store_fraction": fraction, "store_bytes": 7000, "store_dropped_rows": 0}], 15 * second)
         seen.append(watch.state)
-    assert seen == ["inactive", "pending", "pending", "pending", "pending", "firing", "firing", "resolved"]
+    assert seen == ["inactive", "pending", "pending", "pending", "pending", "firing", "firing"]
     assert watch.entry.annotations["summary"] == "The embedded store takes 76% of what it may"
+    assert watch.end_seeing([{"store_fraction": 0.74}], 105) == ENDED
+    assert watch.entry.annotations["summary"] == "The embedded store takes 74% of what it may"
 
 
 def test_alerts_blind(fleet: Fleet) -> None:
     watch = Watch(fleet, "AlertsBlind")
-    for blind_s, state in ((60.0, "inactive"), (60.1, "firing"), (0.0, "resolved")):
+    for blind_s, state in ((60.0, "inactive"), (60.1, "firing")):
         watch.see([{"blind_s": blind_s, "rules_failing": 2, "failing": "StuckInPlain: away"}], blind_s)
         assert watch.state == state
+    assert watch.end_seeing([{"blind_s": 0.0}], 70.0) == ENDED
 
 
 def test_every_shipped_rule_is_well_and_tested_here() -> None:

@@ -134,7 +134,12 @@ def test_what_would_have_fired(collector: Addresses) -> None:
 def test_rules_are_checked(collector: Addresses, tmp_path: Path) -> None:
     assert tachograph(collector, "alerts", "check").returncode == 0
     (tmp_path / "mine.yaml").write_text("alert: Mine\nquery: nothing\n")
+    (tmp_path / "empty.yaml").write_text("# later\n")
     checked = tachograph(collector, "alerts", "check", str(tmp_path))
     assert checked.returncode == 1
-    assert f"{tmp_path / 'mine.yaml'}:1: " in checked.stdout
+    assert f"refused  {tmp_path / 'mine.yaml'}:1: when: Field required" in checked.stdout
+    assert f"refused  {tmp_path / 'mine.yaml'}:1: runbook: Field required" in checked.stdout
+    assert f"refused  {tmp_path / 'mine.yaml'}:2: query: " in checked.stdout, "faults of form hide no other"
+    assert f"warning  {tmp_path / 'empty.yaml'}:1: no rule stands in it" in checked.stdout
+    assert checked.stdout.endswith("0 rules are well, 1 refused\n")
     assert tachograph(collector, "alerts", "check", str(tmp_path / "absent")).returncode == 2

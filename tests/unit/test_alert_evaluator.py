@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from queries.alerts.book import Change, Entry
 from queries.alerts.errors import AlertStateError
@@ -77,10 +78,12 @@ def test_an_hour_without_clickhouse(tmp_path: Path, running: ExitStack) -> None:
     assert "no ClickHouse answers" in one.told("AlertsBlind")[0].annotations["description"]
     one.source.is_away = False
     one.after(10)
-    assert (one.state(), one.told()[0].starts_at, one.state("AlertsBlind")) == ("firing", began, "resolved")
+    assert (one.state(), one.told()[0].starts_at, one.state("AlertsBlind")) == ("firing", began, "firing")
     assert one.state("Waiting") == "pending", "an hour in which nothing was seen is no hour in which it held"
     one.over(40)
     assert one.state("Waiting") == "firing"
+    one.over(80)
+    assert one.state("AlertsBlind") == "resolved"
 
 
 def test_an_engine_that_leaves_for_good_is_given_up_and_not_resolved(tmp_path: Path, running: ExitStack) -> None:
@@ -142,6 +145,52 @@ def test_while_it_was_down_the_trouble_ended(tmp_path: Path, running: ExitStack)
     assert again.told()[0].ends_at
 
 
+FLAPPING = [2.0, 0.0, 0.0, 2.0, 0.0, None, None, 0.7, 0.0, 0.0, 2.0, None, 0.0, 2.0] * 3
+"""In breach, clear, unknown, between the thresholds: never clear for as long as the rule fires on."""
+
+
+@pytest.mark.parametrize("restarted_at", [None, *range(1, len(FLAPPING), 4)])
+def test_an_episode_that_flaps_is_told_once(tmp_path: Path, running: ExitStack, restarted_at: int | None) -> None:
+    """A new message would begin with a change to firing from anything but no_data, and each such has its start."""
+    flapping = [rule(keep_firing_for="30s")]
+    clock, stack = VirtualClock(), running.enter_context(ExitStack())
+    one = Evaluating(tmp_path, stack, flapping, clock=clock)
+    starts, changes = set(), []
+    for n, x in enumerate(FLAPPING):
+        if n == restarted_at:
+            stack.close()
+            clock.seconds += 200
+            one = Evaluating(tmp_path, stack, flapping, clock=clock)
+        one.source.answers["TooMuch"] = [] if x is None else [row(x)]
+        changes += one.after(10)
+        (alert,) = one.told()
+        starts.add((alert.starts_at, alert.ends_at))
+    assert starts == {(START + timedelta(seconds=1010), None)}, "at once, as without keep_firing_for, and never again"
+    assert {str(change.entry.standing.state) for change in changes} == {"firing", "no_data"}
+    one.source.answers["TooMuch"] = [row(0.0)]
+    assert one.over(30) == []
+    (ended,) = one.after(10)
+    assert str(ended.entry.standing.state) == "resolved"
+    assert one.told()[0].annotations == {"summary": "over: 2.0 on a", "was": "2.0 on a", "runbook": "Look."}
+
+
+def test_a_restart_goes_on_counting_how_long_it_has_been_clear(tmp_path: Path, running: ExitStack) -> None:
+    rules, clock = [rule(keep_firing_for="60s", resolved="{x:.1f} on {host_name} is well")], VirtualClock()
+    with ExitStack() as first:
+        one = Evaluating(tmp_path, first, rules, clock=clock)
+        one.source.answers["TooMuch"] = [row(2.0)]
+        one.after(10)
+        one.source.answers["TooMuch"] = [row(0.0)]
+        assert one.over(50) == [], "clear for 40 s"
+    clock.seconds += 500
+    again = Evaluating(tmp_path, running, rules, clock=clock)
+    again.source.answers["TooMuch"] = [row(0.1)]
+    assert again.after(10) == (), "what nobody saw does not count"
+    assert again.after(10) == ()
+    assert [str(change.entry.standing.state) for change in again.after(10)] == ["resolved"]
+    assert again.told()[0].annotations["summary"] == "0.1 on a is well"
+
+
 def test_alerts_of_a_rule_that_was_taken_away_are_given_up(tmp_path: Path, running: ExitStack) -> None:
     with ExitStack() as first:
         one = Evaluating(tmp_path, first, [rule()])
@@ -166,12 +215,14 @@ def test_a_rule_that_hangs_delays_the_others_by_no_more_than_one_answer(tmp_path
 
     one.source.answers = {"TooMuch": [row(2.0)], "Hangs": hangs}
     threads = threading.active_count()
-    for _ in range(5):
-        one.after(10)
+    with capture_logs() as logged:
+        for _ in range(5):
+            one.after(10)
     assert one.state() == "firing"
     assert threading.active_count() <= threads + 1, "it is not asked again before it has answered"
     assert one.evaluator.counts["evaluations_skipped"] == 4
     assert one.evaluator.counts["evaluations_failed"] == 5
+    assert any("no answer within 0.2 s" in str(line.get("error")) for line in logged)
     assert remembered(tmp_path)[1]["evaluations_skipped"] == 4
 
 

@@ -81,6 +81,22 @@ def test_a_broken_rule_is_refused_and_the_others_run(tmp_path: Path, old: str, n
     assert "\n" not in str(refused)
 
 
+def test_all_faults_are_told_and_the_rule_counts_once(tmp_path: Path) -> None:
+    broken = GOOD.replace("above: 0.5", "above: high").replace("severity: info", "severity: loud")
+    lint = GOOD.replace("for: 30s", "for: 3s").replace("{latest_cells: 5}", "{latest: 5}").replace("Mine", "Other")
+    rules = read(tmp_path, broken.replace("stuck_engines", "nope"), lint, "", "# nothing\n")
+    said = [str(fault).removeprefix(f"{tmp_path}/") for fault in rules.refused]
+    assert [line.split(": ")[0] for line in said] == ["0.yaml:5", "0.yaml:7", "0.yaml:2", "1.yaml:6", "1.yaml:3"]
+    assert "no query nope" in said[2] or "'nope'" in said[2]
+    assert rules.rules_refused == 2
+    assert rules.warnings == (
+        f"{tmp_path / '2.yaml'}:1: no rule stands in it",
+        f"{tmp_path / '3.yaml'}:1: no rule stands in it",
+    )
+    (tmp_path / "empty").mkdir()
+    assert "no *.yaml" in read(tmp_path / "empty").warnings[0]
+
+
 def test_one_name_one_rule(tmp_path: Path) -> None:
     rules = read(tmp_path, GOOD + "---\n" + GOOD)
     assert len(rules.rules) == 1

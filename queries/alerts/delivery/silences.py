@@ -4,6 +4,7 @@ Matchers are Alertmanager's: `name=value`, `name!=value`, `name=~regex`, `name!~
 both ends; a missing label is the empty value.
 """
 
+import difflib
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -124,6 +125,20 @@ def new_silence(
     return Silence(
         matchers=parsed, starts_at=now, ends_at=now + duration_of(duration), created_by=author, comment=comment
     )
+
+
+def check_alertnames(silence: Silence, names: Sequence[str]) -> None:
+    """Let a silence name only rules that there are: a typing mistake would silence nothing, or everything else.
+
+    Raises:
+        CallError: no rule has the name, or matches the expression; names the nearest.
+    """
+    for matcher in silence.matchers:
+        positive = matcher.model_copy(update={"is_equal": True})
+        if matcher.name == "alertname" and not any(positive.matches({"alertname": name}) for name in names):
+            near = difflib.get_close_matches(matcher.value, names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise CallError(f"no rule is called {matcher.value!r} ({matcher}): {hint}")
 
 
 class OwnSilences:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from engine_hooks.commands.terminal import folding, output_console
 from queries.commands.alerts.settings import EvaluatingSettings
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def backtest(
     source = StoredSource(settings.clickhouse_url, settings.rows_url)
     start = instant_of(f"-{since}" if since[:1].isdigit() and since[-1:] in "smhd" else since)
     end = instant_of(until)
-    console = Console()
+    console = output_console()
     summary = Table("rule", "fired", "series", "seen after", "lasted", box=None, pad_edge=False)
     episodes: list[Episode] = []
     for one in chosen:
@@ -51,7 +52,7 @@ def backtest(
         episodes += found
     for episode in sorted(episodes, key=lambda each: each.fired_at):
         console.print(line_of(episode), soft_wrap=True, markup=False)
-    console.print(summary)
+    console.print(folding(summary))
 
 
 def progress(name: str) -> Callable[[Iterable[datetime]], Iterable[datetime]]:

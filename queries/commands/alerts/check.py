@@ -15,7 +15,8 @@ def check(
         Path | None, typer.Argument(help="Look at the rules in this directory, instead of those that would run.")
     ] = None,
 ) -> None:
-    """Look for what is wrong with the rules: form, unknown queries and columns, thresholds on the wrong side, missing runbooks.
+    """Look for all that is wrong with the rules: form, unknown queries and columns, thresholds on the wrong side, missing
+    runbooks.
 
     Exit codes: 0 all are well; 1 at least one is refused; 2 no such directory.
     """
@@ -27,6 +28,7 @@ def check(
         typer.echo(f"refused  {refused}")
     for warning in rules.warnings:
         typer.echo(f"warning  {warning}")
-    typer.echo(f"{len(rules.loaded)} rules are well, {len(rules.refused)} refused")
+    count = len(rules.loaded)
+    typer.echo(f"{count} {'rule is' if count == 1 else 'rules are'} well, {rules.rules_refused} refused")
     if rules.refused:
         raise typer.Exit(1)

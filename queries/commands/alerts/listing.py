@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from engine_hooks.commands.terminal import folding, output_console
 from queries.commands.alerts.settings import StandingSettings, state_directory
 
 if TYPE_CHECKING:
@@ -31,19 +31,19 @@ def list_alerts(
     rules = load_rules(settings.alert_rules, settings.alert_interval_s)
     entries, counters = remembered(state_directory(settings))
     if as_json:
-        told = {
+        document = {
             "rules": [rule.alert for rule in rules.rules],
             "refused": [str(refused) for refused in rules.refused],
             "alerts": [document_of(entry) for entry in entries.values()],
             "receivers": [state.model_dump(mode="json") for state in states_of(settings)],
             "counters": counters,
         }
-        typer.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
         return
-    console = Console()
-    console.print(rules_table(rules, list(entries.values())))
+    console = output_console()
+    console.print(folding(rules_table(rules, list(entries.values()))))
     if entries:
-        console.print(alerts_table(list(entries.values())))
+        console.print(folding(alerts_table(list(entries.values()))))
     for state in states_of(settings):
         console.print(receiver_line(state), soft_wrap=True)
     for refused in rules.refused:
@@ -53,11 +53,12 @@ def list_alerts(
 
 def rules_table(rules: "Rules", entries: "list[Entry]") -> Table:
     """One line a rule."""
-    table = Table("rule", "asks", "severity", "alerts", box=None, pad_edge=False)
+    table = Table("rule", "asks", "severity", "fires on for", "alerts", box=None, pad_edge=False)
     for rule in rules.rules:
         states = [str(entry.standing.state) for entry in entries if entry.rule == rule.alert]
         counted = ", ".join(f"{states.count(state)} {state}" for state in _SHOWN_FIRST if state in states)
-        table.add_row(rule.alert, rule.query or f"the {rule.watches}", rule.severity, counted or "inactive")
+        asks = rule.query or f"the {rule.watches}"
+        table.add_row(rule.alert, asks, rule.severity, f"{rule.keep_firing_for:,.0f} s", counted or "inactive")
     return table
 
 
@@ -66,8 +67,14 @@ def alerts_table(entries: "list[Entry]") -> Table:
     table = Table("state", "alert", "since", "summary", box=None, pad_edge=False)
     for entry in sorted(entries, key=lambda one: (_SHOWN_FIRST.index(one.standing.state), one.rule, one.identity)):
         since = f"{entry.starts_at:%m-%d %H:%M:%S}" if entry.starts_at else ""
-        table.add_row(str(entry.standing.state), entry.rule, since, entry.annotations.get("summary", ""))
+        table.add_row(str(entry.standing.state), entry.rule, since, escape(told(entry)))
     return table
+
+
+def told(entry: "Entry") -> str:
+    """Its summary, and that it fires on although it is clear."""
+    summary, clear_s = entry.annotations.get("summary", ""), entry.standing.clear_s
+    return summary if clear_s is None else f"(clear for {clear_s:,.0f} s) {summary}"
 
 
 def receiver_line(state: "ReceiverState") -> str:

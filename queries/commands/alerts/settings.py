@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from queries.alerts.delivery.settings import DeliverySettings, KeptSettings
+from queries.alerts.delivery.settings import DeliverySettings, KeptSettings, ReceiverSettings
 
 
 class RuleSettings(Protocol):
@@ -31,6 +31,10 @@ class EvaluatingSettings(RuleSettings, HistorySettings, Protocol):
 
 class StandingSettings(RuleSettings, KeptSettings, Protocol):
     """The rules, and how their evaluator left the alerts."""
+
+
+class SilencingSettings(RuleSettings, ReceiverSettings, Protocol):
+    """Where silences are kept, and the rules that they may name."""
 
 
 class AlertSettings(EvaluatingSettings, KeptSettings, Protocol):

@@ -3,8 +3,8 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from engine_hooks.commands.terminal import output_console
 from queries.commands.alerts.settings import EvaluatingSettings
 from queries.commands.output import write
 
@@ -33,7 +33,7 @@ def try_rule(
     looked = as_of(chosen, source, instant_of(at), settings.alert_interval_s, is_now=at == "now")
     if chosen.query and looked.rows:
         write(answer_table(find(chosen.query), looked.rows), None)
-    console = Console()
+    console = output_console()
     if not looked.rows:
         console.print("its query has no rows then")
     for row in looked.rows:

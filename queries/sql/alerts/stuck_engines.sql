@@ -12,6 +12,9 @@
 -- column scheduler_cost_model [] | Cost model of the scheduler.
 -- column cells_judged [cells] | Of the latest complete cells with enough decoding, how many are recent.
 -- column plain_fraction_of_two [fraction] | The plain fraction that at least two of them reach; empty below two.
+-- column plain_fraction_max [fraction] | The highest plain fraction of them.
+-- column tokens_lost_per_s [tokens/s] | Tokens that the best speculative candidates would have given more in those that are stuck, at measured costs / their decoding time; empty before they are judged, negative where plain decode was right.
+-- column cost [] | tokens_lost_per_s in words.
 -- column plain_fraction [fraction] | That of the latest.
 -- column cell [] | The latest of them that is stuck; the latest where none is.
 -- column tokens_per_s [tokens/s] | Of that cell.
@@ -25,6 +28,14 @@ SELECT
     any(c.scheduler_cost_model) AS scheduler_cost_model,
     count() AS cells_judged,
     if(cells_judged >= 2, arrayReverseSort(groupArray(fraction))[2], NULL) AS plain_fraction_of_two,
+    max(fraction) AS plain_fraction_max,
+    sumIf(plain_ns / 1e9 * (judged_speculative_tokens_per_s - judged_plain_tokens_per_s), is_stuck AND is_judged)
+        / nullIf(sumIf((plain_ns + speculative_ns) / 1e9, is_stuck AND is_judged), 0) AS tokens_lost_per_s,
+    multiIf(
+        isNull(tokens_lost_per_s), 'what it costs is not judged yet',
+        tokens_lost_per_s < 1, 'speculation would not have been faster',
+        concat('it costs ', toString(toUInt64(round(assumeNotNull(tokens_lost_per_s)))), ' tokens/s')
+    ) AS cost,
     argMax(fraction, cell_started_at) AS plain_fraction,
     argMax(c.cell, (is_stuck, cell_started_at)) AS cell,
     argMax(c.batch_tokens_emitted / nullIf((toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9, 0), (is_stuck, cell_started_at)) AS tokens_per_s,
@@ -35,6 +46,7 @@ FROM
         *,
         plain_ns / (plain_ns + speculative_ns) AS fraction,
         fraction > {stuck_above:Float64} AS is_stuck,
+        judged_plain_tokens_per_s > 0 AND judged_speculative_tokens_per_s > 0 AS is_judged,
         max(cell_received_at) OVER (PARTITION BY service_instance_id) > subtractSeconds({at:DateTime64(9, 'UTC')}, {recent_s:UInt32}) AS is_recent,
         row_number() OVER (PARTITION BY service_instance_id ORDER BY cell_started_at DESC) AS place
     FROM complete_cells

@@ -19,7 +19,10 @@ FROM
         (toUnixTimestamp64Milli(cell_received_at) - toUnixTimestamp64Milli(cell_ended_at)) / 1e3 AS delay_s,
         sum(plain_wall_time_ns) AS plain_ns,
         sum(speculative_wall_time_ns) AS speculative_ns,
-        sum(tokens_emitted) AS batch_tokens_emitted
+        sum(tokens_emitted) AS batch_tokens_emitted,
+        -- Of the latest judgement; 0 before.
+        argMax(a.judgement.plain_tokens_per_s, a.judgement.judged_at) AS judged_plain_tokens_per_s,
+        argMax(a.judgement.speculative_tokens_per_s, a.judgement.judged_at) AS judged_speculative_tokens_per_s
     FROM arrived AS a
     GROUP BY service_instance_id, cell
     -- Its last 30 s window has passed, by its engine's clock.
