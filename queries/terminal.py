@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,12 +13,14 @@ from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
 from rich.table import Table
 
+from engine_hooks.commands.terminal import output_console
 from queries.catalogue import Column, Query
 
-WIDTH_ELSEWHERE = 160
-"""Columns of characters where there is no terminal: a log, a pipe, an agent's window."""
+PROSE_WIDTH = 160
+"""Columns of characters of what is written in sentences, where there is no terminal to say how wide it is."""
 WIDTH_MEASURED_MAX = 1000
 LABEL_WIDTH_MAX = 40
+"""Columns of characters on a terminal: longer names fold."""
 COLUMNS_MIN = 3
 ROWS_MEASURED = 200
 """How many rows tell how wide a table is: measuring is slower than printing."""
@@ -40,8 +41,10 @@ def label(value: Any) -> str:
         return f"{value:,.3f}"
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={item}" for name, item in value.items())
-    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return text if len(text) <= LABEL_WIDTH_MAX else text[: LABEL_WIDTH_MAX - 1] + "…"
+    if isinstance(value, list | tuple):
+        text = ", ".join(map(str, value))
+        return text if len(text) <= LABEL_WIDTH_MAX else text[: LABEL_WIDTH_MAX - 1] + "…"
+    return str(value)
 
 
 def milliseconds(value: Any) -> str:
@@ -89,9 +92,10 @@ def answer_table(query: Query, rows: Sequence[Mapping[str, Any]]) -> bytes:
     by_name = {column.name: column for column in query.columns}
     shown = [by_name[name] for name in query.table if any(row[name] not in (None, "") for row in rows)]
     count = len(shown)
-    while count > COLUMNS_MIN and width_of(table_of(query, shown[:count], rows[:ROWS_MEASURED])) > console_width():
+    width = output_console().width
+    while count > COLUMNS_MIN and width_of(table_of(query, shown[:count], rows[:ROWS_MEASURED])) > width:
         count -= 1
-    return printed(table_of(query, shown[:count], rows))
+    return printed(table_of(query, shown[:count], rows), width)
 
 
 def table_of(query: Query, shown: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -100,7 +104,13 @@ def table_of(query: Query, shown: Sequence[Column], rows: Sequence[Mapping[str, 
         caption=f"{len(rows)} rows; --format csv, json or parquet gives all {len(query.columns)} columns, exact"
     )
     for column in shown:
-        table.add_column(heading(column), justify="left" if column.unit in ("", "time") else "right", overflow="fold")
+        is_label = column.unit == ""
+        table.add_column(
+            heading(column),
+            justify="left" if is_label or column.unit == "time" else "right",
+            overflow="fold",
+            max_width=LABEL_WIDTH_MAX if is_label and output_console().is_terminal else None,
+        )
     for row in rows:
         table.add_row(*(cell_text(column, row[column.name]) for column in shown))
     return table
@@ -130,18 +140,18 @@ def width_of(table: Table) -> int:
     return console.measure(table).maximum
 
 
-def console_width() -> int:
-    """Columns of characters: of the terminal, or else what most windows have room for."""
-    return Console().width if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_ELSEWHERE
+def prose_width() -> int:
+    """Columns of characters: of the terminal, or else what is read with ease."""
+    return min(output_console().width, PROSE_WIDTH) if not sys.stdout.isatty() else output_console().width
 
 
-def printed(table: RenderableType) -> bytes:
-    """The table as text: as wide as the terminal and coloured there, plain elsewhere."""
+def printed(table: RenderableType, width: int | None = None) -> bytes:
+    """The table as text, coloured on a terminal, plain elsewhere; `width` is that of prose where none is given."""
     is_terminal = sys.stdout.isatty()
     text = io.StringIO()
     console = Console(
         file=text,
-        width=console_width(),
+        width=width or prose_width(),
         force_terminal=is_terminal,
         color_system="auto" if is_terminal else None,
     )

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from collector.stop_signals import StopSignals
+from engine_hooks.commands.terminal import output_console
 
 if TYPE_CHECKING:
     from collector.conformance.examiner import Report
@@ -49,7 +50,7 @@ def conformance(
     if as_json:
         typer.echo(json_of(report))
     elif report.executions or report.findings:
-        print_report(report, Console())
+        print_report(report, output_console())
     errors, warnings = counts(report)
     if errors or (strict and warnings):
         raise typer.Exit(1)

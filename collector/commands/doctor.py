@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.status import Status
 
 from collector.doctor.settings import DoctorSettings
+from engine_hooks.commands.terminal import output_console
 
 
 def doctor(
@@ -24,7 +25,7 @@ def doctor(
     from collector.doctor.report import as_json as json_of  # noqa: PLC0415
     from collector.doctor.report import print_table, worst  # noqa: PLC0415
 
-    console = Console()
+    console = output_console()
     with Status("looking", console=Console(stderr=True)):
         checks = list(examine(Doors(settings), settings.clickhouse_url))
     if as_json:

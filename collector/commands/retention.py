@@ -39,8 +39,9 @@ def show(
         typer.echo(json.dumps(tables))
         return
     from rich import box  # noqa: PLC0415 -- --help stays quick
-    from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+
+    from engine_hooks.commands.terminal import print_table  # noqa: PLC0415
 
     shown = Table(box=box.SIMPLE, pad_edge=False)
     for column in ("table", "rows", "bytes", "oldest (UTC)", "newest (UTC)", "kept", "expired, still there"):
@@ -55,7 +56,7 @@ def show(
             _kept(table),
             f"{table['expired_rows']:,}",
         )
-    Console().print(shown)
+    print_table(shown)
 
 
 def change(

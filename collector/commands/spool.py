@@ -81,16 +81,17 @@ def discard(
 
 
 def _print_table(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
+    from engine_hooks.commands.terminal import print_table  # noqa: PLC0415
+
     if not rows:
-        Console().print(f"{title}: nothing", highlight=False)
+        typer.echo(f"{title}: nothing")
         return
     table = Table(*columns, title=title, title_justify="left")
     for row in rows:
         table.add_row(*(f"{cell:,}" if isinstance(cell, int) else cell for cell in row))
-    Console().print(table)
+    print_table(table)
 
 
 def _time(unix_ms: int) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 from collector.conformance.examiner import Report
 from collector.conformance.findings import Finding
 from collector.conformance.rules import Severity
+from engine_hooks.commands.terminal import folding
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
@@ -19,7 +20,7 @@ _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 def print_report(report: Report, console: Console) -> None:
     """The findings, worst first, and what was looked at."""
     if report.findings:
-        console.print(_table(report.findings))
+        console.print(folding(_table(report.findings)))
     console.print(Text(summary(report)), soft_wrap=True)
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collector.doctor.check import Check, Verdict
+from engine_hooks.commands.terminal import folding
 
 _STYLES: Final = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAULT: "bold red"}
 
@@ -20,7 +21,7 @@ def print_table(checks: Iterable[Check], console: Console) -> None:
     for check in checks:
         verdict = Text(check.verdict, style=_STYLES[check.verdict])
         table.add_row(verdict, check.name, Text(check.finding), Text(check.advice))
-    console.print(table)
+    console.print(folding(table))
 
 
 def as_json(checks: Iterable[Check]) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from engine_hooks.adapters.profile_files import imported
 from engine_hooks.adapters.profiles.imported import EngineInstance, ImportedTrace
 from engine_hooks.adapters.profiles.shifting import Shift, shift_of
+from engine_hooks.commands.terminal import print_table
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.recorder.sending import raise_for_refused, sender
 
@@ -57,7 +58,7 @@ def import_traces(
     if as_json:
         typer.echo(json.dumps([_summary(trace) for trace in traces], indent=2))
     else:
-        Console().print(_table(traces))
+        print_table(_table(traces))
         typer.echo(_closing(traces, "" if dry_run else settings.otlp_endpoint))
     raise_for_refused(settings.otlp_endpoint, refused)
 

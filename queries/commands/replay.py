@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from queries.replay.result import Replay
 
 FormName = Literal["exact", "closed-loop", "both"]
-PIPED_WIDTH = 120
 """Columns where no terminal says how many it has."""
 
 
@@ -73,15 +72,13 @@ def replay(
 
 def print_replay(made: "Replay", *, as_json: bool) -> None:
     """On standard output."""
-    from rich.console import Console  # noqa: PLC0415
-
+    from engine_hooks.commands.terminal import output_console  # noqa: PLC0415
     from queries.replay import screen  # noqa: PLC0415
 
     if as_json:
         typer.echo(json.dumps(screen.as_json(made)))
         return
-    console = Console()
-    screen.show(console if console.is_terminal else Console(width=PIPED_WIDTH), made)
+    screen.show(output_console(), made)
 
 
 def keep(url: str, made: "Replay", *, insist: bool) -> None:

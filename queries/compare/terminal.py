@@ -36,8 +36,8 @@ def rendered(comparison: Comparison) -> RenderableType:
     """The table, its remarks and how it was computed."""
     before, after = comparison.arms
     table = Table()
-    table.add_column(" ".join(comparison.by))
-    table.add_column("arm")
+    table.add_column(" ".join(comparison.by), overflow="fold")
+    table.add_column("arm", overflow="fold")
     table.add_column(f"{comparison.metric}\nmean", justify="right")
     table.add_column("stuck\ncells", justify="right")
     table.add_column("cells, from least to most\n(red: stuck in plain decode)", no_wrap=True)

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from engine_hooks.commands.terminal import folding
 from queries.replay.result import ClosedLoop, ExactReplay, Replay, Simulated
 from queries.replay.stored import closed_loop_figures, exact_figures
 from queries.replay.words import bars, caveats, first_difference, shares_different, swaps_of, worth
@@ -39,7 +40,7 @@ def show_exact(console: Console, replay: Replay, exact: ExactReplay) -> None:
     )
     if different:
         console.print(timeline(replay))
-        console.print(swap_table(exact))
+        console.print(folding(swap_table(exact)))
     console.print(first_difference(replay), highlight=False)
     for caveat in caveats(replay):
         console.print(f"[dim]{caveat}[/]", highlight=False)
@@ -69,7 +70,7 @@ def swap_table(exact: ExactReplay) -> Table:
 def show_closed_loop(console: Console, replay: Replay, loop: ClosedLoop) -> None:
     """What the simulation says."""
     console.print(f"\n[bold]Closed loop: a simulation fitted to this cell, {len(loop.runs)} seeds[/]", highlight=False)
-    console.print(closed_loop_table(replay, loop))
+    console.print(folding(closed_loop_table(replay, loop)))
     console.print(worth(loop, replay.cost_model), highlight=False)
     console.print(f"[dim]Check: {'; '.join(checks(replay, loop))}.[/]", highlight=False)
     for note in loop.notes:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from engine_hooks.commands.simulate.choices import JsonOption, SeedOption, cell_scenario, policy_of
 from engine_hooks.commands.simulate.errors import SimulateCommandError
 from engine_hooks.commands.simulate.settings import SendingSettings
+from engine_hooks.commands.terminal import print_table
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
 from engine_hooks.recorder.otlp_files import write_requests
@@ -83,7 +83,7 @@ def cell(
     if as_json:
         typer.echo(json.dumps(summary_of(simulated), indent=2))
         return
-    Console().print(table_of(simulated))
+    print_table(table_of(simulated))
     count = f"{len(simulated.executions):,} executions of {simulated.resource.service_instance_id}"
     if output is not None:
         typer.echo(f"wrote {count} to {output}")

@@ -19,7 +19,8 @@ from engine_hooks.commands.simulate.choices import (
     jobs_of,
     models_of,
 )
-from engine_hooks.commands.simulate.progress import progress_over, wide_console
+from engine_hooks.commands.simulate.progress import progress_over
+from engine_hooks.commands.terminal import folding, output_console
 from engine_hooks.simulator.experiment import AFTER, BEFORE, CELLS_PER_PACKAGE, PACKAGES, Package
 from engine_hooks.simulator.experiment_results import (
     LANES_PACKAGES,
@@ -58,10 +59,10 @@ def experiment(
     if as_json:
         typer.echo(json.dumps(as_document(results, seed), indent=2))
         return
-    console = wide_console()
-    console.print(table_of(results))
+    console = output_console()
+    console.print(folding(table_of(results)))
     if len(chosen) > 1:
-        console.print(comparisons_of(results))
+        console.print(folding(comparisons_of(results)))
     for line in distribution_of(results):
         console.print(line, highlight=False)
     console.print(f"{cells:,} cells of 30 s, seed {seed}, in {time.monotonic() - began:.1f} s", highlight=False)

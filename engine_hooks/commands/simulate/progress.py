@@ -1,20 +1,10 @@
-"""The terminal: results on standard output, progress on standard error."""
+"""How far a long run is, on standard error."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-PIPED_WIDTH: Final = 160
-"""Columns where no terminal says how many it has."""
-
-
-def wide_console() -> Console:
-    """Standard output, with room for a table where it is no terminal."""
-    console = Console()
-    return console if console.is_terminal else Console(width=PIPED_WIDTH)
 
 
 @contextmanager

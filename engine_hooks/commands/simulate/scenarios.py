@@ -17,7 +17,8 @@ from engine_hooks.commands.simulate.choices import (
     models_of,
     scenarios_of,
 )
-from engine_hooks.commands.simulate.progress import progress_over, wide_console
+from engine_hooks.commands.simulate.progress import progress_over
+from engine_hooks.commands.terminal import folding, output_console
 from engine_hooks.cost_model.registry import COST_MODELS
 from engine_hooks.simulator.intervals import Interval
 from engine_hooks.simulator.regret import Regret, run_regret
@@ -48,8 +49,8 @@ def scenarios(
     if as_json:
         typer.echo(json.dumps(as_document(regret, seed, replicates), indent=2))
         return
-    console = wide_console()
-    console.print(table_of(regret, replicates))
+    console = output_console()
+    console.print(folding(table_of(regret, replicates)))
     console.print(f"{cells:,} cells of 60 s, seed {seed}, in {time.monotonic() - began:.1f} s", highlight=False)
 
 
