@@ -6,6 +6,8 @@ CollectorError
 
 import ctypes
 import fcntl
+import json
+import re
 import signal
 import ssl
 import subprocess
@@ -15,7 +17,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from collector.access.certificate import trusting
 from collector.errors import CollectorError
@@ -23,6 +25,14 @@ from collector.stop_signals import StopSignals
 
 PR_SET_PDEATHSIG = 1
 """Of prctl(2): which signal a process gets when its parent dies."""
+
+
+LINES_LOOKED_AT: Final = 50
+"""Of a part's output, for the reason of its end."""
+FAILURE: Final = "tachograph: "
+"""How a command begins the line that says why it failed."""
+UNCAUGHT: Final = re.compile(r"[\w.]*(Error|Exception)\b")
+"""How Python ends a traceback."""
 
 
 class PartFailedError(CollectorError):
@@ -119,9 +129,10 @@ class Supervisor:
         """Raise `PartFailedError` where a part has ended by itself."""
         for part, process in self.running:
             if process.poll() is not None:
-                last = self.log_of(part).read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+                reason = reason_in(self.log_of(part).read_text(errors="replace"))
                 raise PartFailedError(
-                    f"the {part.name} ended ({process.returncode}): {last[0]}; see {self.log_of(part)}"
+                    f"the {part.name} {ending_of(process.returncode)}{f': {reason}' if reason else ''}; "
+                    f"see {self.log_of(part)}"
                 )
 
     def stop(self) -> None:
@@ -140,6 +151,32 @@ class Supervisor:
     def log_of(self, part: Part) -> Path:
         """Where a part's output goes; begun anew at each start."""
         return self._logs / f"{part.name}.log"
+
+
+def ending_of(returncode: int) -> str:
+    """How a process ended: `ended (1)`, `was killed by signal 9 (SIGKILL)`."""
+    if returncode >= 0:
+        return f"ended ({returncode})"
+    known = {one.value: one.name for one in signal.Signals}
+    return f"was killed by signal {-returncode}" + (f" ({known[-returncode]})" if -returncode in known else "")
+
+
+def reason_in(log: str) -> str:
+    """The last error that a part told, among its last lines; '' where it told none: other lines are no reason."""
+    return next(filter(None, map(_error_of, reversed(log.splitlines()[-LINES_LOOKED_AT:]))), "")
+
+
+def _error_of(line: str) -> str:
+    """What a line says is wrong; '' where it is no error."""
+    if line.startswith(FAILURE) or UNCAUGHT.match(line):
+        return line.removeprefix(FAILURE).strip()
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return ""
+    if not isinstance(told, dict) or told.get("level") not in ("error", "critical"):
+        return ""
+    return ": ".join(str(told[name]) for name in ("event", "error") if told.get(name))
 
 
 def end_by(deadline: float, process: "subprocess.Popen[bytes]") -> None:
