@@ -9,6 +9,7 @@ from typing import Literal
 
 import streamlit as st
 
+from dashboards.parts.address import not_known, write_address
 from dashboards.parts.notices import viewer_zone, zone_name
 from dashboards.questions.ranges import ALL_TIME, HELD, RANGES, TimeRange, held_range
 from dashboards.words.texts import clock, escaped
@@ -22,21 +23,23 @@ Width = int | Literal["stretch"]
 
 
 def choose_range(default: str, names: Sequence[str] = tuple(RANGES), width: Width = "stretch") -> TimeRange:
-    """The time range, bound to the URL; of a held one also its two instants.
+    """The time range, as the address has it; of a held one also its two instants.
+
+    Not bound to the address by Streamlit, which would write the range in one step and the instants in another: going
+    back would then come upon an address that is neither.
 
     Args:
         default: The range of a URL that says nothing.
         names: The ranges up to now that are offered.
         width: Of each field, in px, or `stretch`.
     """
-    if KEY not in st.query_params and (FROM in st.query_params or TO in st.query_params):
-        st.session_state.setdefault(KEY, HELD)
+    if st.session_state.get(BEFORE_HOLDING) not in names:
+        st.session_state[BEFORE_HOLDING] = default
+    st.session_state[KEY] = range_asked(default, names)
     chosen = st.selectbox(
         "Time range",
         [*names, HELD],
-        index=list(names).index(default),
         key=KEY,
-        bind="query-params",
         width=width,
         on_change=follow_choice,
         args=(default,),
@@ -44,8 +47,25 @@ def choose_range(default: str, names: Sequence[str] = tuple(RANGES), width: Widt
     )
     if chosen == HELD:
         return held_in_url(RANGES[default], width)
+    say_unknown_range(chosen, names)
     st.session_state[BEFORE_HOLDING] = chosen
-    return RANGES[chosen or default]
+    return RANGES[chosen]
+
+
+def range_asked(default: str, names: Sequence[str]) -> str:
+    """The range that the address asks for; instants alone ask for a held one."""
+    asked = st.query_params.get(KEY, "")
+    if asked in (*names, HELD):
+        return asked
+    return default if asked or not (st.query_params.get(FROM) or st.query_params.get(TO)) else HELD
+
+
+def say_unknown_range(shown: str, names: Sequence[str]) -> None:
+    """Where the address asks for a range that is not offered."""
+    asked = st.query_params.get(KEY, "")
+    if asked not in ("", *names):
+        known = f"which is none of {', '.join([*names, HELD])}; shown is {shown}"
+        st.warning(not_known(KEY, asked, known), icon=":material/schedule:")
 
 
 def hold_button(time_range: TimeRange, default: str) -> None:
@@ -64,38 +84,35 @@ def hold_button(time_range: TimeRange, default: str) -> None:
 
 def show_all_time() -> None:
     """Choose all time, as if the viewer had."""
-    forget_instants()
-    st.session_state[KEY] = ALL_TIME
+    choose(ALL_TIME)
 
 
 def hold(time_range: TimeRange) -> None:
     """Write the time that is shown into the URL."""
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
     since = None if time_range.length_s is None else until - timedelta(seconds=time_range.length_s)
-    st.query_params.update({TO: in_url(until)} | ({FROM: in_url(since)} if since else {}))
-    st.session_state[KEY] = HELD
+    write_address({KEY: HELD, FROM: in_url(since) if since else "", TO: in_url(until)})
 
 
 def let_go(default: str) -> None:
     """Show the time up to now, as before it was held."""
-    forget_instants()
-    st.session_state[KEY] = st.session_state.get(BEFORE_HOLDING, default)
+    before = st.session_state.get(BEFORE_HOLDING, default)
+    choose("" if before == default else before)
 
 
 def follow_choice(default: str) -> None:
     """What the address has to say once the viewer chose another range."""
-    if st.session_state[KEY] == HELD:
+    chosen = st.session_state[KEY]
+    if chosen == HELD:
         hold(RANGES[st.session_state.get(BEFORE_HOLDING, default)])
     else:
-        forget_instants()
+        choose("" if chosen == default else chosen)
 
 
-def forget_instants() -> None:
-    """Take the held time out of the URL."""
+def choose(name: str) -> None:
+    """Write a range up to now into the URL; '' is the page's own."""
     st.session_state.pop(UNREADABLE, None)
-    for name in (FROM, TO):
-        if name in st.query_params:
-            del st.query_params[name]
+    write_address({KEY: name, FROM: "", TO: ""})
 
 
 def held_in_url(default: TimeRange, width: Width) -> TimeRange:
@@ -115,8 +132,7 @@ def problem_of(since: datetime | None, until: datetime | None) -> str:
     """What is wrong with the held time; '' where nothing is."""
     for name, instant in ((FROM, since), (TO, until)):
         if instant is None and st.query_params.get(name):
-            asked = escaped(st.query_params[name])
-            return f"The address says {name}={asked}, which is no instant such as 2026-11-01T22:00:00Z."
+            return not_known(name, st.query_params[name], "which is no instant such as 2026-11-01T22:00:00Z")
     if since is not None and until is not None and since >= until:
         return "The time ends before it begins."
     return "" if since or until else "The address holds no time: it needs from and to."

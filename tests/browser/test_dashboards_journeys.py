@@ -148,6 +148,28 @@ def test_a_held_time_is_the_same_in_another_browser_and_zone(
         elsewhere.close()
 
 
+def test_holding_a_time_is_one_step_back_and_forth(served: str, context: BrowserContext) -> None:
+    page = visit(context, f"{served}/?range=all&host=gpu-node-024")
+    before, steps = page.url, page.evaluate("history.length")
+    page.get_by_role("button", name="Hold this time").click()
+    expect(page.get_by_text(re.compile(r"1 engine to .*, 1 stuck in plain decode"))).to_be_visible()
+    held = page.url
+    assert "range=fixed" in held
+    assert page.evaluate("history.length") == steps + 1
+    page.go_back()
+    expect(page.get_by_text("1 engine in all stored time, 1 stuck")).to_be_visible()
+    expect(page.get_by_text("live")).to_be_visible()
+    assert page.url == before
+    page.go_forward()
+    expect(page.get_by_text(re.compile(r"1 engine to .*, 1 stuck in plain decode"))).to_be_visible()
+    assert page.url == held
+    page.get_by_role("button", name="Up to now again").click()
+    expect(page.get_by_text("1 engine in all stored time, 1 stuck")).to_be_visible()
+    assert "fixed" not in page.url
+    assert "to=" not in page.url
+    assert page.evaluate("history.length") == steps + 2
+
+
 def test_a_link_opened_just_after_a_start_has_the_whole_app(
     store: Client, data_dir: Path, cases: Path, chromium: Browser
 ) -> None:
