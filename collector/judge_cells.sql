@@ -25,14 +25,20 @@ SELECT
     (toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9 AS elapsed_s,
     plain_ns / nullIf(plain_ns + speculative_ns, 0) AS plain_fraction,
     can_speculate AND plain_ns > 0.3 * (plain_ns + speculative_ns)
-        AND plain_ns + speculative_ns >= 1e9 * 3.0 AS is_stuck
+        AND plain_ns + speculative_ns >= 1e9 * 3.0 AS is_stuck,
+    -- Only then is what was not found not there. What a graph costs may be measured after the cell: it is looked for once more then.
+    judged_executions = cell_executions
+        AND (has_later OR cell_received_at < subtractSeconds(now64(3, 'UTC'), 30))
+        AND (NOT is_stuck OR judged_speculative_tokens_per_s > 0
+            OR judged_at >= addSeconds(cell_received_at, 600)) AS is_whole
 FROM
 (
     SELECT
         *,
         -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
         max(is_speculative) OVER engine
-            OR notEmpty(arrayExcept(groupUniqArrayArray(promising) OVER engine, groupUniqArrayArray(executed) OVER engine)) AS can_speculate
+            OR notEmpty(arrayExcept(groupUniqArrayArray(promising) OVER engine, groupUniqArrayArray(executed) OVER engine)) AS can_speculate,
+        max(cell_started_at) OVER engine > cell_last_started_at AS has_later
     FROM
     (
         SELECT
@@ -177,91 +183,10 @@ FROM
 WHERE is_wanted AND is_candidate AND cell_last_started_at >= asked.since AND cell_started_at < asked.until AND measured_in != ''
 GROUP BY service_instance_id, cell
 ),
-windows_nearby AS (
-SELECT *
-FROM cell_windows
-WHERE window_started_at > subtractSeconds(since, 600 + 30)
-    AND window_started_at < {to:DateTime64(9, 'UTC')}
-    AND ('' = '' OR service_instance_id = '')
-    AND ('' = '' OR host_name = '')
-    AND ('' = '' OR engine_package = '')
-    AND ('' = '' OR engine_recipe = '')
-),
-engine_graphs AS (
-SELECT
-    service_instance_id,
-    groupUniqArrayArray(w.graphs) AS executed,
-    groupUniqArrayArray(w.speculative_graphs) AS speculative_executed,
-    -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
-    arraySort(arrayConcat(speculative_executed, arrayExcept(groupUniqArrayArray(promising_candidates), executed))) AS speculative_graphs,
-    notEmpty(speculative_graphs) AS has_speculative
-FROM windows_nearby AS w
-GROUP BY service_instance_id
-),
-cell_figures AS (
-SELECT
-    c.service_instance_id AS service_instance_id,
-    c.cell AS cell,
-    host_name, service_name, engine_name, engine_version, engine_package, engine_recipe, scheduler_cost_model,
-    cell_id, cell_arm, cell_position, cell_concurrency,
-    cell_started_at AS started_at,
-    cell_ended_at AS ended_at,
-    (toUnixTimestamp64Nano(ended_at) - toUnixTimestamp64Nano(started_at)) / 1e9 AS elapsed_s,
-    cell_executions AS executions,
-    executions_lost,
-    plain_ns / nullIf(plain_ns + speculative_ns, 0) AS plain_fraction,
-    plain_rounds / nullIf(plain_rounds + speculative_rounds, 0) AS plain_fraction_by_rounds,
-    plain_rounds,
-    speculative_rounds,
-    plain_ns / 1e9 AS plain_s,
-    speculative_ns / 1e9 AS speculative_s,
-    toBool(g.has_speculative) AS has_speculative,
-    toBool(
-        ifNull(plain_fraction > 0.3, false)
-        AND has_speculative
-        AND plain_s + speculative_s >= 3.0
-    ) AS stuck,
-    batch_tokens_emitted,
-    batch_tokens_emitted / nullIf(elapsed_s, 0) AS tokens_per_s,
-    gpu_ns / 1e9 / nullIf(elapsed_s, 0) AS gpu_busy_fraction
-FROM
-(
-    SELECT
-        service_instance_id,
-        cell,
-        max(n.host_name) AS host_name,
-        max(n.service_name) AS service_name,
-        max(n.engine_name) AS engine_name,
-        max(n.engine_version) AS engine_version,
-        max(n.engine_package) AS engine_package,
-        max(n.engine_recipe) AS engine_recipe,
-        max(cost_model_latest).2 AS scheduler_cost_model,
-        max(n.cell_id) AS cell_id,
-        max(n.cell_arm) AS cell_arm,
-        max(n.cell_position) AS cell_position,
-        max(n.cell_concurrency) AS cell_concurrency,
-        min(first_started_at) AS cell_started_at,
-        max(last_ended_at) AS cell_ended_at,
-        sum(executions) AS cell_executions,
-        toUInt64(max(sequence_last) - min(sequence_first) + 1 - groupBitmapMerge(sequences)) AS executions_lost,
-        sum(plain_wall_time_ns) AS plain_ns,
-        sum(speculative_wall_time_ns) AS speculative_ns,
-        sum(plain_executions) AS plain_rounds,
-        sum(speculative_executions) AS speculative_rounds,
-        sum(tokens_emitted) AS batch_tokens_emitted,
-        sum(gpu_time_ns) AS gpu_ns
-    FROM windows_nearby AS n
-    WHERE ('' = '' OR n.cell_arm = '')
-        AND ('' = '' OR cell = '')
-    GROUP BY service_instance_id, cell
-    HAVING max(last_started_at) >= since AND cell_started_at < {to:DateTime64(9, 'UTC')}
-) AS c
-LEFT JOIN engine_graphs AS g ON g.service_instance_id = c.service_instance_id
-),
 (
 SELECT groupArray((toString(service_instance_id), cell))
-FROM cell_figures
-WHERE stuck
+FROM cells_told
+WHERE is_stuck
 ) AS stuck_cells,
 (
 SELECT CAST((
@@ -353,15 +278,26 @@ WHERE ('' = '' OR cell_arm = '')
     AND length(scheduler_candidate_graphs) = length(scheduler_candidate_expected_tokens)
     AND arrayAll(estimate -> estimate > 0, scheduler_candidate_estimates_ns)
 ),
-inflation_by_cell AS (
+windows_nearby AS (
+SELECT *
+FROM cell_windows
+WHERE window_started_at > subtractSeconds(since, 600 + 30)
+    AND window_started_at < {to:DateTime64(9, 'UTC')}
+    AND ('' = '' OR service_instance_id = '')
+    AND ('' = '' OR host_name = '')
+    AND ('' = '' OR engine_package = '')
+    AND ('' = '' OR engine_recipe = '')
+),
+engine_graphs AS (
 SELECT
     service_instance_id,
-    cell,
-    countIf(turned) AS decisions_turned,
-    sumIf(graph_wall_time_ns, turned) / 1e9 AS turned_s,
-    sumIf((rates[best] - rates[chosen]) * graph_wall_time_ns, turned) AS tokens_lost
-FROM decisions
-GROUP BY service_instance_id, cell
+    groupUniqArrayArray(w.graphs) AS executed,
+    groupUniqArrayArray(w.speculative_graphs) AS speculative_executed,
+    -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
+    arraySort(arrayConcat(speculative_executed, arrayExcept(groupUniqArrayArray(promising_candidates), executed))) AS speculative_graphs,
+    notEmpty(speculative_graphs) AS has_speculative
+FROM windows_nearby AS w
+GROUP BY service_instance_id
 ),
 plain_alternatives AS (
 SELECT
@@ -371,7 +307,8 @@ SELECT
     sumIf(best_rate * graph_wall_time_ns, is_plain AND best_rate > 0)
         / nullIf(sumIf(graph_wall_time_ns, is_plain AND best_rate > 0), 0) AS speculative_tokens_per_s,
     anyHeavyIf(best_graph, is_plain AND best_rate > 0) AS best_speculative_graph,
-    sumIf(graph_wall_time_ns, turned) / 1e9 AS turned_s
+    sumIf(graph_wall_time_ns, turned) / 1e9 AS turned_s,
+    countIf(turned) AS decisions_turned
 FROM
 (
     SELECT
@@ -490,8 +427,8 @@ SELECT
     CAST((
         now64(3, 'UTC'),
         cell_executions,
-        ifNull(i.turned_s, 0),
-        ifNull(i.decisions_turned, 0),
+        ifNull(p.turned_s, 0),
+        ifNull(p.decisions_turned, 0),
         s.plain_since,
         s.plain_until,
         ifNull(p.plain_tokens_per_s, 0),
@@ -500,7 +437,6 @@ SELECT
         o.inflation
     ), 'Tuple(judged_at DateTime64(3, \'UTC\'), executions UInt64, turned_s Float64, decisions_turned UInt64, plain_since DateTime64(9, \'UTC\'), plain_until DateTime64(9, \'UTC\'), plain_tokens_per_s Float64, speculative_tokens_per_s Float64, best_speculative_graph String, inflation Array(Tuple(graph String, measured_in String, cost_ns Int64, gpu_time_median_ns Int64, estimate_mean_ns Float64, estimate_max_ns Int64, decisions UInt64, decisions_overcharged UInt64, overcharge_mean_ns Float64, overcharged_since DateTime64(9, \'UTC\'), overcharged_until DateTime64(9, \'UTC\'), decisions_turned UInt64, turned_s Float64, tokens_lost Float64)))') AS judgement
 FROM cells_told AS t
-LEFT JOIN inflation_by_cell AS i ON i.service_instance_id = t.service_instance_id AND i.cell = t.cell
 LEFT JOIN plain_alternatives AS p ON p.service_instance_id = t.service_instance_id AND p.cell = t.cell
 LEFT JOIN
 (

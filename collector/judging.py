@@ -5,10 +5,10 @@ Why here and not in each question: docs/decisions/0020-live-queries.md
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from clickhouse_connect.driver.client import Client
 
@@ -25,10 +25,16 @@ ALL_EVERY_S: Final = 600.0
 ALL_S: Final = 2 * 86_400
 SETTLE_EVERY_S: Final = 60
 """How often at most an hour is settled anew: an hour of a busy engine is some hundreds of sketches to add up."""
-STRETCHES_AT_ONCE: Final = 6
-"""Stretches of ten minutes that are judged before looking again, the latest first: an import does not hold up what is live."""
+STRETCHES_AT_ONCE: Final = 12
+"""Stretches of ten minutes that a look finds, the latest first."""
+CELLS_AT_ONCE: Final = 500
+SPAN_AT_ONCE: Final = timedelta(hours=1)
+"""Stretches within this, of no more than `CELLS_AT_ONCE` cells together, are judged by one statement: to plan it takes half a
+second of CPU time, whatever it judges, and a cell of a small engine next to nothing."""
+STATEMENTS_AT_ONCE: Final = 2
+"""Before looking again, the latest first: an import does not hold up what is live."""
 SHARE_MAX: Final = 0.05
-"""Of the time, at most so much is spent on judging."""
+"""Of the time, at most so much is spent on judging: of CPU time, where that can be told."""
 STOP_WITHIN_S: Final = 10.0
 """A statement under way may take so long to end."""
 HISTORY: Final = timedelta(seconds=600)
@@ -44,6 +50,16 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 
 
+class Stretch(NamedTuple):
+    """Cells that wait to be judged."""
+
+    first: datetime
+    """The first submission of all of them."""
+    last: datetime
+    """The last one."""
+    cells: int
+
+
 def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRETCHES_AT_ONCE) -> int:
     """Judge the cells of so many stretches that need it, and return how many stretches those were.
 
@@ -55,12 +71,40 @@ def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRET
     Raises:
         ClickHouseError: as it comes; cells that are not judged are found again.
     """
+    found = _waiting(client, recent_s, stretches)
+    for stretch in judged_together(found):
+        _judge(client, stretch)
+    return len(found)
+
+
+def judged_together(found: Sequence[Stretch]) -> list[Stretch]:
+    """Those that one statement judges, put together.
+
+    Args:
+        found: The latest first.
+    """
+    put: list[Stretch] = []
+    for one in found:
+        both = (
+            Stretch(min(put[-1].first, one.first), max(put[-1].last, one.last), put[-1].cells + one.cells)
+            if put
+            else one
+        )
+        if put and both.cells <= CELLS_AT_ONCE and both.last - both.first <= SPAN_AT_ONCE:
+            put[-1] = both
+        else:
+            put.append(one)
+    return put
+
+
+def _waiting(client: Client, recent_s: int, stretches: int) -> list[Stretch]:
     found = client.query(_statement("unjudged_cells"), parameters={"recent_s": recent_s, "stretches": stretches})
-    rows: list[tuple[datetime, datetime]] = [(first, last) for first, last in found.result_rows]
-    for first, last in rows:
-        _command(client, "judge_cells", first, last + HISTORY)
-        settle_hours(client, first, last)
-    return len(rows)
+    return [Stretch(*row) for row in found.result_rows]
+
+
+def _judge(client: Client, stretch: Stretch) -> None:
+    _command(client, "judge_cells", stretch.first, stretch.last + HISTORY)
+    settle_hours(client, stretch.first, stretch.last)
 
 
 def settle_hours(client: Client, first: datetime, last: datetime, every_s: int = SETTLE_EVERY_S) -> None:
@@ -94,13 +138,24 @@ class CellJudge(RepeatedLook):
         store: A client for it alone.
         every_s: How often to look, in s.
         clock: Monotonic, in s.
+        work_clock: CPU time in s of the process that the store is in; None where that is another one.
     """
 
     def __init__(
-        self, store: StoreClient, every_s: float = JUDGE_EVERY_S, clock: Callable[[], float] = time.monotonic
+        self,
+        store: StoreClient,
+        every_s: float = JUDGE_EVERY_S,
+        clock: Callable[[], float] = time.monotonic,
+        work_clock: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(
-            "judging", "cells not judged", every_s, share_max=SHARE_MAX, ends_within_s=STOP_WITHIN_S, clock=clock
+            "judging",
+            "cells not judged",
+            every_s,
+            share_max=SHARE_MAX,
+            ends_within_s=STOP_WITHIN_S,
+            clock=clock,
+            work_clock=work_clock,
         )
         self._store = store
         self._all_at = float("-inf")
@@ -110,13 +165,16 @@ class CellJudge(RepeatedLook):
             self.look(client)
 
     def look(self, client: Client) -> int:
-        """Judge what needs it now, and return how many stretches were judged."""
+        """Judge what needs it now, and return how many statements that took."""
         looks_at_all = self._clock() - self._all_at > ALL_EVERY_S
-        judged = judge_cells(client, ALL_S if looks_at_all else RECENT_S)
+        found = _waiting(client, ALL_S if looks_at_all else RECENT_S, STRETCHES_AT_ONCE)
+        together = judged_together(found)
+        for stretch in together[:STATEMENTS_AT_ONCE]:
+            _judge(client, stretch)
         # More may be waiting than one look takes: only then is everything looked at again, next time.
-        if looks_at_all and judged < STRETCHES_AT_ONCE:
+        if looks_at_all and len(found) < STRETCHES_AT_ONCE and len(together) <= STATEMENTS_AT_ONCE:
             self._all_at = self._clock()
-        return judged
+        return min(len(together), STATEMENTS_AT_ONCE)
 
 
 def _statement(name: str) -> str:

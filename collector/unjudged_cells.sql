@@ -1,8 +1,8 @@
 -- Which stretches of ten minutes, by the engines' clocks, have cells that judge_cells.sql has yet to judge, of those that
 -- executions arrived for within recent_s? The latest first.
--- Columns: first, the first submission of those cells; last, their last. As judge_cells.sql has it, a cell is judged again
+-- Columns: first, the first submission of those cells; last, their last; cells, how many they are. As judge_cells.sql has it, a cell is judged again
 -- when 600 s have passed, because what its graphs cost may be measured in executions after it.
-SELECT min(cell_started_at) AS first, max(cell_last_started_at) AS last
+SELECT min(cell_started_at) AS first, max(cell_last_started_at) AS last, count() AS cells
 FROM
 (
     SELECT

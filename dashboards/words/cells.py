@@ -3,13 +3,25 @@
 Rows are those of the query catalogue; text that comes from engines is escaped before it meets Markdown.
 """
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
 
 import pandas as pd
 
 from dashboards.links import cell_address
 from dashboards.rows import Row
 from dashboards.words.texts import clock, counted, engine_label, escaped, percent, utc_text
+
+ENDED_AFTER: Final = timedelta(seconds=60)
+
+
+def is_whole(cell: Row) -> bool:
+    """Whether what was not found in a cell is not there: it has ended, and was judged after that.
+
+    Args:
+        cell: A row of a live query, or of its exact one, which judges what is stored when it is asked.
+    """
+    return bool(getattr(cell, "whole", cell.ended_at < datetime.now(UTC) - ENDED_AFTER))
 
 
 def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
@@ -53,10 +65,12 @@ def cell_sentence(cell: Row, stuck: Row | None, inflation: pd.DataFrame) -> str:
     if not cell.has_speculative:
         return "Fine: this engine has no speculative graph to choose from, so plain decode is all that it can do."
     if cell.stuck:
-        return f"**Stuck in plain decode:** {stuck_clause(cell, stuck)}. {cause_clause(cell, inflation)}".strip()
+        return f"**Stuck in plain decode:** {stuck_clause(cell, stuck)}. {cause_clause(cell, inflation, stuck)}".strip()
     share = f"{percent(cell.plain_fraction)} of the decoding time went to plain decode"
     if cell.inflated:
         return f"**Inflated estimates**, though not stuck: {share}. {cause_clause(cell, inflation)}"
+    if not is_whole(cell):
+        return f"Fine so far: {share}. What its estimates did is not judged yet."
     return f"Fine: {share}, and no inflated estimate cost it anything worth naming."
 
 
@@ -94,14 +108,22 @@ def stuck_clause(cell: Row, stuck: Row | None) -> str:
     return f"{told}, while {graph} would have given {stuck.gain_percent:.1f} % more tokens/s"
 
 
-def cause_clause(cell: Row, inflation: pd.DataFrame) -> str:
-    """Which graph was charged too much, and how many decisions that turned."""
+def cause_clause(cell: Row, inflation: pd.DataFrame, stuck: Row | None = None) -> str:
+    """Which graph was charged too much, and how many decisions that turned; that it was none is told of whole cells alone."""
     turned = inflation[inflation.turned_s > 0] if not inflation.empty else inflation
     if turned.empty or not cell.inflated:
-        return "Inflated estimates are not the cause." if cell.stuck else ""
+        return unturned_clause(cell, stuck) if cell.stuck else ""
     worst = turned.iloc[0]
     return (
         f"{escaped(worst.graph)} was charged up to {worst.estimate_max_ns / 1e6:.1f} ms for the"
         f" {worst.cost_ns / 1e6:.1f} ms that it costs, and that turned"
         f" {counted(int(cell.decisions_turned), 'decision')} ({cell.turned_s:.1f} s)."
     )
+
+
+def unturned_clause(cell: Row, stuck: Row | None) -> str:
+    """What is known of a stuck cell's cause where no turned decision was found."""
+    if not is_whole(cell):
+        return "Its cause is not judged yet."
+    has_nothing_to_compare = stuck is not None and pd.isna(stuck.gain_percent)
+    return "So its cause is not known." if has_nothing_to_compare else "Inflated estimates are not the cause."

@@ -6,6 +6,7 @@ import pandas as pd
 
 from dashboards.links import cell_address
 from dashboards.rows import Row, rows_of
+from dashboards.words.cells import is_whole
 from dashboards.words.markdown import Column, table, without_empty
 from dashboards.words.markdown import since as hovered
 from dashboards.words.texts import clock, engine_label, escaped, percent, short_instance, utc_text
@@ -52,10 +53,12 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
 
 
 def cause(row: Row) -> str:
-    """Why a cell is stuck, as far as it was judged."""
-    if pd.isna(getattr(row, "judged_at", row.started_at)):
+    """Why a cell is stuck: inflated estimates as soon as they are found, and that it was not they once the whole cell was judged."""
+    if row.inflated:
+        return "inflated estimates"
+    if not is_whole(row):
         return "not judged yet"
-    return "inflated estimates" if row.inflated else "not the estimates"
+    return "not known" if pd.isna(row.gain_percent) else "not the estimates"
 
 
 def figure(value: float, form: str) -> str:

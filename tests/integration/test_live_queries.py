@@ -14,20 +14,21 @@ from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.span import EXECUTION_COLUMNS
 from queries.judging import statement
 from queries.runner import asked
-from tests.fixtures.asking import START, ask
+from tests.fixtures.asking import CELL, START, ask
 from tests.fixtures.query_rows import ENGINE, believing, insert, round_of, row_of
 
 ROOT = Path(__file__).parents[2]
 EVERYTHING = {"last_s": 0}
 AGES_S = 400 * 86_400
 FOOLED = believing({"decode": (13, 4), "P128": (34.5, 10)})
+CALM = believing({"decode": (13, 4), "P128": (28, 8)})
 EXACT = {
     "live_cells": "cells",
     "live_stuck": "stuck_plain",
     "live_inflation": "estimate_inflation",
     "live_overcharged": "overcharged_engines",
 }
-OF_JUDGEMENT = {"judged", "judged_at"}
+OF_JUDGEMENT = {"judged", "judged_at", "whole"}
 
 
 def fooled_cell(first: int, rounds: int = 400) -> list[GraphExecution]:
@@ -137,6 +138,51 @@ def test_one_who_judges_looks_at_everything_first(clickhouse: Client) -> None:
     judge = CellJudge(StoreClient(lambda: clickhouse), clock=lambda: 0.0)
     assert judge.look(clickhouse) == 1
     assert judge.look(clickhouse) == 0
+
+
+def test_a_cell_that_becomes_stuck_is_judged_by_the_next_look_whatever_else_waits(clickhouse: Client) -> None:
+    """Older cells come after it, an hour by a statement: two statements a look."""
+    hours = [round_of(n, n * 1_800_000, "P128", 28, **FOOLED) for n in range(12)]
+    insert(clickhouse, hours)
+    judge = CellJudge(StoreClient(lambda: clickhouse), clock=lambda: 0.0)
+    assert judge.look(clickhouse) == 2
+    now_ms = 12 * 1_800_000
+    insert(clickhouse, [round_of(12 + n, now_ms + n * 30, "P128", 28, **FOOLED) for n in range(8)])
+    judge.look(clickhouse)
+    assert ask(clickhouse, "live_stuck", **EVERYTHING) == []
+    insert(clickhouse, [round_of(20 + n, now_ms + (8 + n) * 30, "decode", 13, **FOOLED) for n in range(400)])
+    judge.look(clickhouse)
+    (stuck,) = ask(clickhouse, "live_stuck", **EVERYTHING)
+    assert (stuck["judged"], stuck["inflated"]) == (True, True)
+    while judge.look(clickhouse):
+        pass
+    assert all(row["judged"] for row in ask(clickhouse, "live_cells", **EVERYTHING))
+
+
+def test_a_cell_is_whole_once_it_ended_and_was_judged_after_that(clickhouse: Client) -> None:
+    """A verdict on the first executions of a running cell says nothing of those that follow."""
+
+    def told() -> tuple[bool, bool, bool]:
+        (row,) = [row for row in ask(clickhouse, "live_stuck", **EVERYTHING) if row["cell"] == CELL]
+        return row["inflated"], row["judged"], row["whole"]
+
+    measured = [round_of(n, n * 30, "P128", 28, **CALM) for n in range(8)]
+    insert(clickhouse, measured + [round_of(8 + n, 240 + n * 30, "decode", 13, **CALM) for n in range(300)])
+    assert told() == (False, False, False)
+    judge_cells(clickhouse, AGES_S)
+    assert told() == (False, True, False)
+    insert(clickhouse, [round_of(308 + n, 9_240 + n * 30, "decode", 13, **FOOLED) for n in range(400)])
+    assert told() == (False, False, False)
+    judge_cells(clickhouse, AGES_S)
+    assert told() == (True, True, False)
+    insert(clickhouse, [round_of(708, 31_000, "decode", 13, **FOOLED)])
+    assert told() == (True, True, True)
+
+
+def test_nothing_is_denied_of_a_stuck_cell_whose_graphs_were_not_measured(clickhouse: Client) -> None:
+    insert(clickhouse, [round_of(n, n * 30, "decode", 13, **FOOLED) for n in range(1100)])
+    judge_cells(clickhouse, AGES_S)
+    assert {(row["judged"], row["whole"]) for row in ask(clickhouse, "live_stuck", **EVERYTHING)} == {(True, False)}
 
 
 def test_second_by_second(clickhouse: Client) -> None:

@@ -234,7 +234,9 @@ class TestWords:
             ({"has_speculative": False}, "no speculative graph to choose from"),
             ({}, "Fine: 10 %"),
             ({"inflated": True, "turned_s": 4.1, "decisions_turned": 312}, "turned 312 decisions (4.1 s)"),
+            ({"whole": False}, "Fine so far: 10 %"),
             ({"stuck": True}, "Inflated estimates are not the cause"),
+            ({"stuck": True, "whole": False}, "not judged yet"),
         ],
     )
     def test_a_cell_in_a_sentence(self, cell: dict[str, Any], expected: str) -> None:
@@ -305,11 +307,15 @@ def test_the_table_of_stuck_cells_links_each() -> None:
     [
         ({}, "inflated estimates"),
         ({"inflated": False}, "not the estimates"),
-        ({"inflated": False, "judged_at": BEGIN}, "not the estimates"),
-        ({"inflated": False, "judged_at": pd.NaT}, "not judged yet"),
+        ({"inflated": False, "ended_at": pd.Timestamp.now(UTC)}, "not judged yet"),
+        ({"inflated": False, "whole": True}, "not the estimates"),
+        ({"inflated": False, "whole": True, "gain_percent": None}, "not known"),
+        ({"inflated": False, "whole": False}, "not judged yet"),
+        ({"inflated": True, "whole": False}, "inflated estimates"),
     ],
+    ids=["found", "asked", "running", "whole", "nothing to compare", "partial", "found early"],
 )
-def test_a_cause_is_told_of_judged_cells_only(changes: dict[str, Any], cause: str) -> None:
+def test_that_estimates_are_not_the_cause_is_told_of_whole_cells_only(changes: dict[str, Any], cause: str) -> None:
     assert stuck_table(stuck_rows(**changes), UTC).splitlines()[2].endswith(f"| {cause} |")
 
 

@@ -1,5 +1,5 @@
 -- question: What do the executions say of each cell that has not been judged yet: as rows of cell_windows?
--- uses: cells_told, unjudged_cells, inflation_by_cell, plain_alternatives, plain_stretches, overcharged_graphs
+-- uses: cells_told, unjudged_cells, plain_alternatives, plain_stretches, overcharged_graphs
 -- plan: cells_to_judge
 -- column received_on [] | Day of its last arrival.
 -- column window_started_at [time] | Its last 30 s window.
@@ -27,8 +27,8 @@ SELECT
     CAST((
         now64(3, 'UTC'),
         cell_executions,
-        ifNull(i.turned_s, 0),
-        ifNull(i.decisions_turned, 0),
+        ifNull(p.turned_s, 0),
+        ifNull(p.decisions_turned, 0),
         s.plain_since,
         s.plain_until,
         ifNull(p.plain_tokens_per_s, 0),
@@ -37,7 +37,6 @@ SELECT
         o.inflation
     ), 'Tuple(judged_at DateTime64(3, \'UTC\'), executions UInt64, turned_s Float64, decisions_turned UInt64, plain_since DateTime64(9, \'UTC\'), plain_until DateTime64(9, \'UTC\'), plain_tokens_per_s Float64, speculative_tokens_per_s Float64, best_speculative_graph String, inflation Array(Tuple(graph String, measured_in String, cost_ns Int64, gpu_time_median_ns Int64, estimate_mean_ns Float64, estimate_max_ns Int64, decisions UInt64, decisions_overcharged UInt64, overcharge_mean_ns Float64, overcharged_since DateTime64(9, \'UTC\'), overcharged_until DateTime64(9, \'UTC\'), decisions_turned UInt64, turned_s Float64, tokens_lost Float64)))') AS judgement
 FROM cells_told AS t
-LEFT JOIN inflation_by_cell AS i ON i.service_instance_id = t.service_instance_id AND i.cell = t.cell
 LEFT JOIN plain_alternatives AS p ON p.service_instance_id = t.service_instance_id AND p.cell = t.cell
 LEFT JOIN
 (

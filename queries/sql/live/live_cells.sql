@@ -34,6 +34,7 @@
 -- column gpu_busy_fraction [fraction] | GPU time / elapsed time.
 -- column judged [] | turned_s counts all of its stored executions; else those that were stored when it was judged last, seconds ago in a store whose collector runs.
 -- column judged_at [time] | When it was judged last; empty where it never was.
+-- column whole [] | The cell has ended and was judged after that, by all its executions, with something to compare where it is stuck. Until then, not inflated means not found so far; inflated counts at once.
 -- table: host_name, cell, stuck, inflated, plain_fraction, tokens_per_s, engine_package, started_at, executions, executions_lost, cell_arm, turned_s, scheduler_cost_model
 -- example: tachograph query live_cells --param from=-30m
 SELECT
@@ -68,7 +69,8 @@ SELECT
     tokens / nullIf(elapsed_s, 0) AS tokens_per_s,
     gpu_ns / 1e9 / nullIf(elapsed_s, 0) AS gpu_busy_fraction,
     toBool(judged_executions = executions) AS judged,
-    nullIf(t.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
+    nullIf(t.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at,
+    toBool(is_whole) AS whole
 FROM cells_told AS t
 ORDER BY started_at DESC, service_instance_id, cell
 LIMIT {limit:UInt64}

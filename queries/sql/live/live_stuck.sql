@@ -26,6 +26,7 @@
 -- column inflated [] | turned_s is at least inflated_above_s: stuck by the scheduler's own estimates.
 -- column judged [] | The columns from plain_since on count all executions of the cell; else those that were stored when it was judged last; empty before.
 -- column judged_at [time] | When it was judged last; empty where it never was.
+-- column whole [] | The cell has ended and was judged after that, by all its executions, with something to compare where it is stuck. Until then, not inflated means not found so far; inflated counts at once.
 -- table: host_name, cell, plain_fraction, plain_since, plain_stretch_s, tokens_per_s, inflated, gain_percent, best_speculative_graph, engine_package, turned_s, scheduler_cost_model
 -- example: tachograph query live_stuck --param from=-30m
 SELECT
@@ -46,7 +47,8 @@ SELECT
     judged_turned_s AS turned_s,
     toBool(turned_s >= {inflated_above_s:Float64}) AS inflated,
     toBool(judged_executions = cell_executions) AS judged,
-    nullIf(t.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at
+    nullIf(t.judged_at, toDateTime64(0, 3, 'UTC')) AS judged_at,
+    toBool(is_whole) AS whole
 FROM cells_told AS t
 WHERE is_stuck
 ORDER BY plain_fraction DESC, plain_s DESC, service_instance_id, cell

@@ -15,14 +15,20 @@ SELECT
     (toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9 AS elapsed_s,
     plain_ns / nullIf(plain_ns + speculative_ns, 0) AS plain_fraction,
     can_speculate AND plain_ns > {stuck_above:Float64} * (plain_ns + speculative_ns)
-        AND plain_ns + speculative_ns >= 1e9 * {minimum_decoding_s:Float64} AS is_stuck
+        AND plain_ns + speculative_ns >= 1e9 * {minimum_decoding_s:Float64} AS is_stuck,
+    -- Only then is what was not found not there. What a graph costs may be measured after the cell: it is looked for once more then.
+    judged_executions = cell_executions
+        AND (has_later OR cell_received_at < subtractSeconds(now64(3, 'UTC'), 30))
+        AND (NOT is_stuck OR judged_speculative_tokens_per_s > 0
+            OR judged_at >= addSeconds(cell_received_at, {history_s:UInt32})) AS is_whole
 FROM
 (
     SELECT
         *,
         -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
         max(is_speculative) OVER engine
-            OR notEmpty(arrayExcept(groupUniqArrayArray(promising) OVER engine, groupUniqArrayArray(executed) OVER engine)) AS can_speculate
+            OR notEmpty(arrayExcept(groupUniqArrayArray(promising) OVER engine, groupUniqArrayArray(executed) OVER engine)) AS can_speculate,
+        max(cell_started_at) OVER engine > cell_last_started_at AS has_later
     FROM
     (
         SELECT

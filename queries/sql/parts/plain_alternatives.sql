@@ -1,4 +1,4 @@
--- part: Of each cell to be judged: at the decisions that chose plain decode, what it gave and what the best speculative graph would have given, both at measured costs; and at all of them, how long inflated estimates turned them.
+-- part: Of each cell to be judged: at the decisions that chose plain decode, what it gave and what the best speculative graph would have given, both at measured costs; and at all of them, how many of them inflated estimates turned, and for how long.
 -- uses: decisions, engine_graphs
 SELECT
     service_instance_id,
@@ -7,7 +7,8 @@ SELECT
     sumIf(best_rate * graph_wall_time_ns, is_plain AND best_rate > 0)
         / nullIf(sumIf(graph_wall_time_ns, is_plain AND best_rate > 0), 0) AS speculative_tokens_per_s,
     anyHeavyIf(best_graph, is_plain AND best_rate > 0) AS best_speculative_graph,
-    sumIf(graph_wall_time_ns, turned) / 1e9 AS turned_s
+    sumIf(graph_wall_time_ns, turned) / 1e9 AS turned_s,
+    countIf(turned) AS decisions_turned
 FROM
 (
     SELECT

@@ -1,5 +1,5 @@
 -- row: The cells stuck in plain decode.
--- uses: cell_figures
+-- uses: cells_told
 SELECT groupArray((toString(service_instance_id), cell))
-FROM cell_figures
-WHERE stuck
+FROM cells_told
+WHERE is_stuck
