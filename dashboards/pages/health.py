@@ -7,6 +7,7 @@ from dashboards.parts.notices import ago_text, say_problem, viewer_zone
 from dashboards.reading.answers import REFRESH_S, Answer, answer, slow_answer
 from dashboards.reading.collector import Collected, collector
 from dashboards.words.health import (
+    behind_s,
     clocks_table,
     figures,
     health_sentence,
@@ -110,7 +111,7 @@ def live() -> None:
     """The whole page."""
     collected = collector()
     asked = answer("silent_engines")
-    silent = Answer(silent_only(asked.rows), asked.at, asked.problem)
+    silent = Answer(silent_only(asked.rows, behind_s(collected)), asked.at, asked.problem)
     skew = slow_answer("clock_skew", from_=LOOK_BACK)
     gaps = slow_answer("sequence_gaps", from_=LOOK_BACK, limit=ROWS_MAX)
     say_collector_problem(collected)
@@ -118,7 +119,8 @@ def live() -> None:
     verdict(collected, silent)
     if collected.known:
         of_collector(collected)
-    of_store(silent, skew, gaps)
+    # Where the collector is away, nobody can tell whose silence it is.
+    of_store(silent if not (collected.known and collected.problem) else Answer(), skew, gaps)
 
 
 st.title("Does everything that engines send arrive?", anchor=False)

@@ -1,7 +1,8 @@
 """The collector's figures as the Health page tells them: pure functions, so that tests need no browser."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -10,9 +11,10 @@ from dashboards.reading.collector import Collected, Sample
 from dashboards.rows import rows_of
 from dashboards.words.markdown import Column, since, table
 from dashboards.words.texts import age, counted, escaped
+from queries.alerts.conditions import Condition, judge
+from queries.alerts.loading import load_rules
+from queries.alerts.states import Seen
 
-SILENT_S = 60.0
-"""An engine from which nothing arrived for so long is silent; as the alert rule EngineSilent has it."""
 RATE_OVER = timedelta(seconds=10)
 """The rate is told over so long, so that batches do not make it jump."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -37,16 +39,37 @@ def bytes_text(size: float) -> str:
 
 
 def health_sentence(collected: Collected, silent: pd.DataFrame) -> str:
-    """Whether what comes in is stored, and who fell silent."""
+    """Whether what comes in is stored, and who fell silent; of a collector that is away, what was true last."""
+    if collected.problem:
+        return last_known_sentence(collected)
     if collected.troubles:
-        reasons = "; ".join(f"{escaped(part)}: {escaped(why)}" for part, why in collected.troubles.items())
-        told = f"**The collector does not store.** {reasons}. What it acknowledged is on disk and stored later."
+        told = f"**The collector does not store.** {reasons_of(collected)}. What it acknowledged is on disk and stored later."
     else:
-        waiting = collected.state["spool"]["pending_requests"]
-        told = f"**What comes in is stored;** {counted(waiting, 'request') if waiting else 'nothing'} waiting."
+        told = f"**What comes in is stored;** {waiting_words(collected)} waiting."
     if aside := collected.state["spool"]["set_aside_requests"]:
         told += f" **{counted(aside, 'request')} set aside** that ClickHouse refuses: `tachograph spool list`."
     return f"{told} {silence_sentence(silent)}"
+
+
+def last_known_sentence(collected: Collected) -> str:
+    """That a collector does not answer, and how it fared when it last did."""
+    ago = age(datetime.now(UTC) - collected.at) if collected.at else ""
+    stored = f"it did not store ({reasons_of(collected)})" if collected.troubles else "what came in was stored"
+    return (
+        f"**Whether anything comes in now, or is stored, is not known:** {ago} ago {stored}, and"
+        f" {waiting_words(collected)} waited. While the collector is away nobody can tell which engines fell silent."
+    )
+
+
+def reasons_of(collected: Collected) -> str:
+    """Why it does not store."""
+    return "; ".join(f"{escaped(part)}: {escaped(why)}" for part, why in collected.troubles.items())
+
+
+def waiting_words(collected: Collected) -> str:
+    """What waits to be stored."""
+    waiting = collected.state["spool"]["pending_requests"]
+    return counted(waiting, "request") if waiting else "nothing"
 
 
 def silence_sentence(silent: pd.DataFrame) -> str:
@@ -63,7 +86,7 @@ def figures(collected: Collected) -> list[Figure]:
     sampled = collected.state.get("sampling")
     dropped = [Figure("Sampled away, executions", f"{sampled['dropped_executions']:,}", SAMPLED)] if sampled else []
     return [
-        Figure("Coming in, spans/s", rate_text(collected.samples), f"Over the last {RATE_OVER.seconds} s"),
+        Figure("Coming in, spans/s", *rate_now(collected)),
         Figure("Stored, executions", f"{sums['stored']:,}", "Since the spool was made"),
         Figure("Refused, spans", f"{sums['refused']:,}", "They break the contract; since the spool was made"),
         Figure("Waiting", bytes_text(spool["pending_bytes"]), f"{waiting}; {oldest_text(collected.state)}"),
@@ -79,6 +102,13 @@ def oldest_text(state: Mapping[str, Any]) -> str:
     if oldest is None:
         return "nothing waits"
     return f"the oldest for {age(timedelta(milliseconds=state['now_unix_ms'] - oldest))}"
+
+
+def rate_now(collected: Collected) -> tuple[str, str]:
+    """How fast it comes in, and what that means; of a collector that is away nobody knows."""
+    if collected.problem:
+        return "?", "Not known: the collector does not answer"
+    return rate_text(collected.samples), f"Over the last {RATE_OVER.seconds} s"
 
 
 def rate_text(samples: tuple[Sample, ...]) -> str:
@@ -198,9 +228,29 @@ def losses_table(gaps: pd.DataFrame, zone: tzinfo) -> str:
     return table(heads, rows)
 
 
-def silent_only(engines: pd.DataFrame) -> pd.DataFrame:
-    """Of the query `silent_engines`, those that are silent for long enough to say so."""
-    return engines[engines.silent_s > SILENT_S] if len(engines) else engines
+def silent_only(engines: pd.DataFrame, behind_s: float = 0.0) -> pd.DataFrame:
+    """Of the query `silent_engines`, those that the alert rule EngineSilent tells of.
+
+    Args:
+        engines: Its rows.
+        behind_s: How long the oldest request waits to be stored, in s: it may be theirs.
+    """
+    heard = engines.to_dict("records")
+    behind = ({**row, "silent_s": row["silent_s"] - behind_s} for row in heard)
+    return engines[[judge(silence(), row) is Seen.BREACHED for row in behind]] if heard else engines
+
+
+@cache
+def silence() -> Sequence[Condition]:
+    """When the shipped alert rule calls an engine silent."""
+    return load_rules().named("EngineSilent").when
+
+
+def behind_s(collected: Collected) -> float:
+    """How long the oldest request waits to be stored, in s; 0 where none does, or nobody knows."""
+    if not collected.known or collected.state["spool"]["oldest_unix_ms"] is None:
+        return 0.0
+    return max(0.0, (collected.state["now_unix_ms"] - collected.state["spool"]["oldest_unix_ms"]) / 1e3)
 
 
 def off_only(skew: pd.DataFrame) -> pd.DataFrame:

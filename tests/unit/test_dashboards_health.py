@@ -1,6 +1,8 @@
 """The Health page in every state, over a real collector and without one; and its sentences."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -102,7 +104,10 @@ class TestPage:
         st.cache_data.clear()
         checked(app.run())
         assert "gone. Its figures are of " in app.warning[0].value
-        assert app.metric
+        assert "What comes in is stored" not in said(app)
+        assert re.search(r"is not known:\*\* \d+ s ago what came in was stored, and .* waited", said(app))
+        assert {metric.label: metric.value for metric in app.metric}["Coming in, spans/s"] == "?"
+        assert "Engines that fell silent" not in said(app)
 
 
 def gone(url: str) -> Collected:
@@ -148,6 +153,37 @@ class TestWords:
         assert told.startswith("**The collector does not store.** clickhouse: it is away.")
         assert "2 requests set aside" in told
 
+    def test_a_collector_that_is_away_is_told_of_in_the_past(self) -> None:
+        seen = datetime.now(UTC) - timedelta(minutes=2)
+        samples = tuple(Sample(seen + timedelta(seconds=one), 50 * one, 50 * one) for one in range(3))
+        away = Collected(state(pending_requests=1), {}, samples=samples, at=seen, problem="no collector answers")
+        told = health.health_sentence(away, pd.DataFrame())
+        assert "2 min 0 s ago what came in was stored, and 1 request waited" in told
+        assert "fell silent." in told
+        assert health.figures(away)[0].value == "?"
+        failing = replace(away, troubles={"clickhouse": "it is away"})
+        assert "ago it did not store (clickhouse: it is away)" in health.health_sentence(failing, pd.DataFrame())
+
+    @pytest.mark.parametrize(
+        ("changes", "is_told"),
+        [
+            ({}, True),
+            ({"silent_s": 59.0}, False),
+            ({"is_replaced": True}, False),
+            ({"heard_for_s": 10.0}, False),
+        ],
+    )
+    def test_an_engine_is_silent_where_the_alert_says_so(self, changes: dict[str, Any], is_told: bool) -> None:
+        row = {"service_instance_id": "i", "silent_s": 90.0, "is_replaced": False, "heard_for_s": 600.0}
+        assert len(health.silent_only(pd.DataFrame([row | changes]))) == is_told
+
+    def test_what_waits_may_be_a_silent_engines(self) -> None:
+        engines = pd.DataFrame([{"silent_s": 90.0, "is_replaced": False, "heard_for_s": 600.0}])
+        behind = health.behind_s(Collected(state(oldest_unix_ms=1_000_000 - 40_000), at=NOW))
+        assert behind == 40.0
+        assert health.silent_only(engines, behind).empty
+        assert health.behind_s(Collected()) == 0.0
+
     def test_what_waits(self) -> None:
         waiting = state(pending_requests=3, pending_bytes=2048, oldest_unix_ms=1_000_000 - 65_000)
         figures = {one.name: one for one in health.figures(Collected(waiting, at=NOW))}
@@ -182,7 +218,6 @@ class TestWords:
         )  # fmt: skip
         assert r"a\|b" in health.silent_table(silent, UTC)
         assert "1 min 30 s" in health.silent_table(silent, UTC)
-        assert health.silent_only(silent.assign(silent_s=10.0)).empty
         skew = pd.DataFrame(
             {"host_name": ["h"], "clock": ["ahead"], "off_s": [-61.5], "off_since": [pd.Timestamp(NOW)]}
         )
