@@ -14,12 +14,20 @@ from dashboards.parts.controls import CONTROL_PX, choose_any, choose_of, control
 from dashboards.parts.noted import noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.parts.time_range import choose_range, hold_button, show_all_time
-from dashboards.questions.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, steps_of
+from dashboards.questions.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, of_graph, steps_of
 from dashboards.questions.ranges import EVER, TimeRange, time_parameters
 from dashboards.reading.answers import Answer, answer, slow_answer
-from dashboards.reading.outcomes import Outcome, changes
+from dashboards.reading.outcomes import Outcome, Search, changes
 from dashboards.reading.store import clickhouse_url
-from dashboards.words.changes import changes_sentence, changes_table, costs_table, drift_table, drifting
+from dashboards.words.changes import (
+    changes_sentence,
+    changes_table,
+    costs_table,
+    drift_table,
+    drifting,
+    nothing_sentence,
+    too_little_sentence,
+)
 from dashboards.words.texts import escaped
 from queries.annotations.marks import Mark
 from queries.changes.detection import SHIFT_MIN_PERCENT
@@ -31,24 +39,26 @@ LIVE_S = 30
 COSTS_MAX = 200
 
 
-def nothing(time_range: TimeRange, wanted: dict[str, str]) -> None:
+def nothing(told: str, time_range: TimeRange) -> None:
     """What to do where there is nothing to show."""
-    which = " that match these filters" if wanted else ""
-    st.info(f"No graph executions {time_range.words}{which}.", icon=":material/inbox:")
+    st.info(told, icon=":material/inbox:")
     if time_range.since and st.button("Show all stored time", on_click=show_all_time, icon=":material/history:"):
         st.rerun()  # The whole page: the filters are outside of what is live.
 
 
-def matching(found: Outcome[list[Change]], host: str, graph: str) -> list[Change]:
-    """The changes of what is looked at."""
-    return [
-        change
-        for change in found.value or []
-        if (not host or change.labels[0] == host) and (not graph or change.labels[1] == graph)
-    ]
+def matching(found: Search, host: str, graph: str) -> Search:
+    """What a search came to on what is looked at."""
+
+    def is_looked_at(labels: tuple[str, ...]) -> bool:
+        return (not host or labels[0] == host) and (not graph or labels[1] == graph)
+
+    return Search(
+        [change for change in found.changes if is_looked_at(change.labels)],
+        tuple(extent for extent in found.extents if is_looked_at(extent.labels)),
+    )
 
 
-def level_changes(measure: Measure, time_range: TimeRange) -> Outcome[list[Change]]:
+def level_changes(measure: Measure, time_range: TimeRange) -> Outcome[Search]:
     """Changes of level in the whole fleet; none are looked for in estimates."""
     if measure.changes_in is None:
         return Outcome()
@@ -56,17 +66,28 @@ def level_changes(measure: Measure, time_range: TimeRange) -> Outcome[list[Chang
     return changes(clickhouse_url(), str(measure.changes_in), time, SHIFT_MIN_PERCENT)
 
 
-def headline(measure: Measure, told: Sequence[Change], time_range: TimeRange) -> None:
-    """What changed, in a sentence."""
-    if measure.changes_in is None:
-        return
-    show = st.warning if told else st.success
-    show(
-        changes_sentence(told, measure.words, time_range.words, viewer_zone()),
-        icon=":material/trending_up:" if told else ":material/check:",
-    )
+def headline(measure: Measure, found: Search, time_range: TimeRange) -> None:
+    """What changed, in a sentence; nothing did only where there was enough to look through."""
+    told = found.changes
+    sentence = changes_sentence(told, measure.words, time_range.words, viewer_zone())
     if told:
+        st.warning(sentence, icon=":material/trending_up:")
         st.markdown(changes_table(told, viewer_zone()), unsafe_allow_html=True)
+    elif any(extent.is_enough for extent in found.extents):
+        st.success(sentence, icon=":material/check:")
+    else:
+        st.info(too_little_sentence(found.extents, measure.words), icon=":material/hourglass_empty:")
+
+
+def level_headline(measure: Measure, found: Outcome[Search], host: str, graph: str, time_range: TimeRange) -> Search:
+    """The headline, where changes are looked for and could be; what they are, on what is looked at."""
+    if found.refusal:
+        st.info(f"Changes of level were not looked for: {escaped(found.refusal)}.", icon=":material/inbox:")
+    if found.value is None:
+        return Search([], ())
+    mine = matching(found.value, host, graph)
+    headline(measure, mine, time_range)
+    return mine
 
 
 class Drawn(NamedTuple):
@@ -116,7 +137,9 @@ def drift(wanted: dict[str, str]) -> Answer:
         answered = slow_answer("gpu_time_drift", last_s=3600, history_s=604_800, **wanted)
     told = drifting(answered.rows)
     st.subheader("Drift of GPU time", anchor=False)
-    if told.empty:
+    if answered.known and answered.rows.empty:
+        st.caption("Too little is stored to compare the newest hour with the week before.")
+    elif told.empty:
         st.caption("In the newest hour no graph is off its mean of the week before by 1 % or more.")
     else:
         st.markdown(drift_table(told))
@@ -146,12 +169,11 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
     spread = answer("handoffs", **time_parameters(time_range), **wanted) if measure.words == "handoff" else costs
     found = level_changes(measure, time_range)
     problems = st.container()
-    shown: list[Answer | Outcome[list[Change]]] = [engines, rows, costs, spread, found]
+    shown: list[Answer | Outcome[Search]] = [engines, rows, costs, spread, found]
     steps = steps_of(rows.rows, engines.rows, measure)
-    if not steps.empty:
-        told = matching(found, wanted.get("host", ""), graph)
-        headline(measure, told, time_range)
-        graphs = [name for name in graphs_in(steps, costs.rows) if not graph or name == graph]
+    graphs = [name for name in graphs_in(steps, costs.rows) if not graph or name == graph]
+    if graphs:
+        told = level_headline(measure, found, wanted.get("host", ""), graph, time_range).changes
         noted = noted_about(engines.rows, time_range)
         say_noted(noted, engines, rows)
         rests_on = (
@@ -168,7 +190,9 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
             st.caption(f"Only the first {ROWS_MAX:,} steps are drawn: choose a host, or a shorter time.")
         say_freshness(rows, None, live=not time_range.is_held)
     elif rows.known:
-        nothing(time_range, wanted)
+        filtered = {**wanted, "graph": graph}
+        has_executions = not of_graph(rows.rows, graph).empty
+        nothing(nothing_sentence(filtered, measure.words, time_range.words, has_executions=has_executions), time_range)
     with problems:
         say_problem(shown)
 

@@ -78,7 +78,7 @@ def steps_of(rows: pd.DataFrame, engines: pd.DataFrame, measure: Measure) -> pd.
     return pd.DataFrame(
         {
             "at": known.step_started_at,
-            "graph": known["graph_name" if "graph_name" in known else "graph"],
+            "graph": known[graph_column(known)],
             "series": series_named(hosts, packages),
             "instance": known.service_instance_id,
             # A handoff below 0 is clock rounding.
@@ -86,6 +86,16 @@ def steps_of(rows: pd.DataFrame, engines: pd.DataFrame, measure: Measure) -> pd.
             "executions": known.executions,
         }
     ).reset_index(drop=True)
+
+
+def graph_column(rows: pd.DataFrame) -> str:
+    """The column of `history` that names the graph."""
+    return "graph_name" if "graph_name" in rows else "graph"
+
+
+def of_graph(rows: pd.DataFrame, graph: str) -> pd.DataFrame:
+    """The rows of `history` of one graph; '' is any."""
+    return rows if rows.empty or not graph else rows[rows[graph_column(rows)] == graph]
 
 
 def series_named(hosts: "pd.Series[str]", packages: "pd.Series[str]") -> "pd.Series[str]":

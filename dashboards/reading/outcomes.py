@@ -7,10 +7,10 @@ second to many, so an older outcome is shown while a newer one is computed.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from dashboards.reading.shared import Key, LastGood, shared
-from queries.changes.found import Change, changes_in
+from queries.changes.found import Change, Extent, changes_in, extents_of
 from queries.changes.history import METRICS, Metric, stored_series
 from queries.compare.comparison import Comparison
 from queries.compare.comparison import Metric as ComparedMetric
@@ -86,13 +86,23 @@ def comparison(url: str, arms: tuple[str, str], by: tuple[str, ...], metric: str
     )
 
 
+class Search(NamedTuple):
+    """What a search for changes of level came to."""
+
+    changes: list[Change]
+    """The latest first."""
+    extents: tuple[Extent, ...]
+    """Of every series that was looked through."""
+
+
 @shared(CHANGES_FRESH_S, OUTCOMES_MAX, "Looking for changes …")
-def changes(url: str, metric: str, time: Time, shift_min_percent: float) -> Outcome[list[Change]]:
-    """Changes of level in the whole fleet, the latest first."""
+def changes(url: str, metric: str, time: Time, shift_min_percent: float) -> Outcome[Search]:
+    """Changes of level in the whole fleet."""
     chosen = Metric(metric)
 
-    def compute() -> list[Change]:
-        return changes_in(stored_series(url, chosen, METRICS[chosen].by, *time), chosen, shift_min_percent)
+    def compute() -> Search:
+        series = stored_series(url, chosen, METRICS[chosen].by, *time)
+        return Search(changes_in(series, chosen, shift_min_percent), extents_of(series))
 
     return attempted(("changes", url, metric, time, shift_min_percent), compute)
 

@@ -1,18 +1,21 @@
 """Changes and drift of graphs in words and tables: pure functions, so that tests need no browser."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, tzinfo
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import pandas as pd
 
 from dashboards.rows import Row, rows_of
 from dashboards.words.tables import figure
-from dashboards.words.texts import clock, counted, escaped, utc_text
-from queries.changes.found import Change
+from dashboards.words.texts import age, clock, counted, escaped, utc_text
+from queries.changes.detection import POINTS_NEEDED
+from queries.changes.found import Change, Extent
 
 DRIFT_MIN_PERCENT = 1.0
 """Smaller drifts are not told."""
 ROWS_MAX = 20
+STEP = timedelta(seconds=30)
+"""The shortest step of the query `graph_history`."""
 
 
 def changes_sentence(changes: Sequence[Change], words: str, since: str, zone: tzinfo) -> str:
@@ -29,6 +32,40 @@ def changes_sentence(changes: Sequence[Change], words: str, since: str, zone: tz
         f"**The {words} of {graph} on {host} {direction} by {abs(worst.point.shift_percent):.1f} % at {at}**, from"
         f" {worst.point.before:.2f} to {worst.point.after:.2f} ms; {counted(len(changes), 'change')} of level {since}."
     )
+
+
+def too_little_sentence(extents: Sequence[Extent], words: str) -> str:
+    """That too little is stored to tell a change of level, and how much it is.
+
+    Args:
+        extents: Of the series that were looked through, none of which is long enough.
+        words: What was looked for.
+    """
+    if not extents:
+        return f"No {words} is stored to tell a change of level by."
+    longest = max(extents, key=lambda one: one.points)
+    span = age(longest.last - longest.first + STEP)
+    steps = counted(longest.points, "step")
+    return (
+        f"Only {span} of data, {steps} of {STEP.seconds} s or more: too little to tell a change of level in the {words}."
+        f" It takes {POINTS_NEEDED} steps of one graph on one host, {POINTS_NEEDED // 2} before the change and as many after it."
+    )
+
+
+def nothing_sentence(wanted: Mapping[str, str], words: str, since: str, *, has_executions: bool) -> str:
+    """That there is nothing to show, and of what.
+
+    Args:
+        wanted: The filters, by name.
+        words: The measure.
+        since: The time range in words.
+        has_executions: Executions match, but none of them has the measure.
+    """
+    which = ", ".join(f"{name} {escaped(value)}" for name, value in wanted.items() if value)
+    of = f" of {which}" if which else ""
+    if has_executions:
+        return f"No {words}{of} is known {since}, though executions are stored."
+    return f"No graph executions {since} match {which}." if which else f"No graph executions {since}."
 
 
 def changes_table(changes: Sequence[Change], zone: tzinfo) -> str:

@@ -235,9 +235,10 @@ def silent_only(engines: pd.DataFrame, behind_s: float = 0.0) -> pd.DataFrame:
         engines: Its rows.
         behind_s: How long the oldest request waits to be stored, in s: it may be theirs.
     """
-    heard = engines.to_dict("records")
-    behind = ({**row, "silent_s": row["silent_s"] - behind_s} for row in heard)
-    return engines[[judge(silence(), row) is Seen.BREACHED for row in behind]] if heard else engines
+    if engines.empty:
+        return engines
+    rows = (row._asdict() for row in rows_of(engines.assign(silent_s=engines.silent_s - behind_s)))
+    return engines[[judge(silence(), row) is Seen.BREACHED for row in rows]]
 
 
 @cache
@@ -248,9 +249,9 @@ def silence() -> Sequence[Condition]:
 
 def behind_s(collected: Collected) -> float:
     """How long the oldest request waits to be stored, in s; 0 where none does, or nobody knows."""
-    if not collected.known or collected.state["spool"]["oldest_unix_ms"] is None:
-        return 0.0
-    return max(0.0, (collected.state["now_unix_ms"] - collected.state["spool"]["oldest_unix_ms"]) / 1e3)
+    oldest_ms: int | None = collected.state["spool"]["oldest_unix_ms"] if collected.known else None
+    now_ms: int = collected.state.get("now_unix_ms", 0)
+    return 0.0 if oldest_ms is None else max(0, now_ms - oldest_ms) / 1e3
 
 
 def off_only(skew: pd.DataFrame) -> pd.DataFrame:

@@ -12,6 +12,8 @@ from scipy import ndimage, stats
 
 POINTS_MIN: Final = 5
 """On each side of a change: one bad cell, or two, are none."""
+POINTS_NEEDED: Final = 2 * POINTS_MIN
+"""Of a series; in a shorter one no change is looked for."""
 NEARBY: Final = 60
 """Points on each side by which a change is measured and tested."""
 LOCAL: Final = 7
@@ -57,7 +59,7 @@ def change_points(series: Sequence[float], shift_min_percent: float = SHIFT_MIN_
         shift_min_percent: Smaller changes are not told.
     """
     values = np.asarray(series, dtype=np.float64)
-    if len(values) < 2 * POINTS_MIN or not values.any():
+    if len(values) < POINTS_NEEDED or not values.any():
         return []
     logs = np.log(np.maximum(values, LOWEST_TO_MEDIAN * float(np.median(values[values > 0]))))
     ends = candidates(logs)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from queries.changes.detection import POINTS_MIN, ChangePoint, change_points
+from queries.changes.detection import POINTS_MIN, POINTS_NEEDED, ChangePoint, change_points
 from queries.changes.history import METRICS, Metric, Point, Series
 
 SPARKS: Final = "▁▂▃▄▅▆▇█"
@@ -34,6 +34,26 @@ class Change(NamedTuple):
     """Labels most usual in the five points before and after."""
     values: tuple[float, ...]
     """Of the whole series."""
+
+
+class Extent(NamedTuple):
+    """How much of a series there was to look through."""
+
+    labels: tuple[str, ...]
+    points: int
+    first: datetime
+    """The first step began then."""
+    last: datetime
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a change could have been found."""
+        return self.points >= POINTS_NEEDED
+
+
+def extents_of(series: Sequence[Series]) -> tuple[Extent, ...]:
+    """How much there is of each series, in their order."""
+    return tuple(Extent(one.labels, len(one.points), one.points[0].at, one.points[-1].at) for one in series)
 
 
 def changes_in(series: Sequence[Series], metric: Metric, shift_min_percent: float) -> list[Change]:

@@ -1,5 +1,6 @@
 """The page Graphs in every state, its words and its charts."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from clickhouse_connect.driver.client import Client
 from dashboards.charts import series_colours
 from dashboards.links import GRAPHS_PAGE
 from dashboards.questions.measures import MEASURES, steps_of
-from dashboards.reading import answers
+from dashboards.reading import answers, outcomes
+from dashboards.words.changes import nothing_sentence, too_little_sentence
+from queries.errors import CallError
+from tests.browser.labelled_cells import labelled_store
 from tests.browser.two_arms import two_arms_store
 from tests.fixtures.databases import database, read_only_url
 from tests.fixtures.pages import NOWHERE, away, checked, page_opened, pressed, said
@@ -62,6 +66,47 @@ class TestPage:
         pressed(app, "Show all stored time")
         assert "rose by 8." in said(app)
 
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            {"graph": "nope"},
+            {"host": "nope"},
+            {"package": "nope"},
+            {"host": "gpu-node-002", "graph": "nope"},
+            {"graph": "nope", "measure": "estimate"},
+        ],
+    )
+    def test_filters_that_match_nothing_are_no_good_news(
+        self, arms_url: str, monkeypatch: pytest.MonkeyPatch, asked: dict[str, str]
+    ) -> None:
+        app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all", **asked)
+        assert not app.success
+        named = {name: value for name, value in asked.items() if name != "measure"}
+        which = ", ".join(f"{name} {value}" for name, value in named.items())
+        assert f"No graph executions in all stored time match {which}." in said(app)
+        assert not app.get("vega_lite_chart")
+
+    def test_too_little_data_is_no_good_news(
+        self, store: Client, data_dir: Path, cases: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with labelled_store(store, data_dir, cases, ("r014",)) as url:
+            app = page_opened(GRAPHS_PAGE, url, monkeypatch, range="all")
+        assert not app.success
+        assert re.search(r"Only \d+ .* of data, \d steps? of 30 s or more: too little to tell a change", said(app))
+        assert "It takes 10 steps of one graph on one host" in said(app)
+        assert app.get("vega_lite_chart")
+
+    def test_changes_that_could_not_be_looked_for_are_no_good_news(
+        self, arms_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise CallError("there are too many steps")
+
+        monkeypatch.setattr(outcomes, "stored_series", refuse)
+        app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all")
+        assert not app.success
+        assert "Changes of level were not looked for: there are too many steps." in said(app)
+
     def test_an_empty_store(self, store: Client, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with database(store) as name, read_only_url(name, data_dir) as url:
             app = page_opened(GRAPHS_PAGE, url, monkeypatch, range="all")
@@ -78,6 +123,15 @@ class TestPage:
         checked(app.run())
         assert any("last good data" in warning.value for warning in app.warning)
         assert len(app.get("vega_lite_chart")) == 4
+
+
+class TestWords:
+    def test_executions_without_the_measure(self) -> None:
+        told = nothing_sentence({"host": "a", "graph": ""}, "handoff", "in the last 7 days", has_executions=True)
+        assert told == "No handoff of host a is known in the last 7 days, though executions are stored."
+
+    def test_nothing_was_looked_through(self) -> None:
+        assert too_little_sentence((), "handoff") == "No handoff is stored to tell a change of level by."
 
 
 class TestSteps:
