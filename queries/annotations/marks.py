@@ -2,8 +2,8 @@
 
 import unicodedata
 import uuid
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from queries.errors import CallError
@@ -15,6 +15,11 @@ TEXT_MAX: Final = 200
 """Characters of a mark: it stands in one line, beside others."""
 NAME_MAX: Final = 200
 """Characters of a host, engine, package or author."""
+
+AHEAD_MAX: Final = timedelta(days=1)
+"""A mark says what happened; clocks and time zones that differ are forgiven."""
+WITHDRAWN: Final = ""
+"""The text of a row that takes a mark back. No mark has it."""
 
 
 class Mark(NamedTuple):
@@ -48,7 +53,9 @@ class Mark(NamedTuple):
         return ", ".join(part for part in parts if part)
 
 
-def new_mark(text: str, at: str, *, host: str, engine: str, package: str, author: str) -> Mark:
+def new_mark(
+    text: str, at: str, *, host: str, engine: str, package: str, author: str, now: datetime | None = None
+) -> Mark:
     """A mark to be stored, checked.
 
     Args:
@@ -56,14 +63,17 @@ def new_mark(text: str, at: str, *, host: str, engine: str, package: str, author
         at: When: ISO 8601 (UTC where it names no zone), `now`, or `-15m`.
         host, engine, package: What it is about; '' is every one.
         author: Who notes it.
+        now: Nothing is noted that is much later.
 
     Raises:
-        CallError: a text that cannot stand in a line, or no instant.
+        CallError: a text that cannot stand in a line, no instant, or one more than a day ahead.
     """
     try:
         when = datetime.fromisoformat(f"{instant(at)[:23]}+00:00")
     except (ValueError, OverflowError) as wrong:
         raise CallError(f"--at {shortened(at)}: {wrong}") from wrong
+    if when > (now or datetime.now(UTC)) + AHEAD_MAX:
+        raise CallError(f"--at {shortened(at)} is more than a day ahead: a mark says what happened")
     return Mark(
         annotation_id=uuid.uuid4().hex,
         at=when,
@@ -104,6 +114,30 @@ def store_mark(rows_url: str, mark: Mark) -> None:
     """
     row = mark._asdict() | {"at": written(mark.at), "made_at": written(datetime.now(UTC))}
     store_rows(rows_url, TABLE, [row])
+
+
+def withdraw_mark(rows_url: str, mark: Mark, author: str) -> None:
+    """Take a mark back: a row like it, without its text, says so.
+
+    Raises:
+        CallError, RefusedError, UnreachableError: as `store_rows`.
+    """
+    store_mark(rows_url, mark._replace(text=WITHDRAWN, author=author))
+
+
+def the_mark(wanted: str, marks: Sequence[Mark]) -> Mark:
+    """The one mark whose id begins so.
+
+    Raises:
+        CallError: none does, or several do.
+    """
+    fitting = [mark for mark in marks if wanted and mark.annotation_id.startswith(wanted)]
+    if len(fitting) != 1:
+        how_many = f"{len(fitting)} marks have" if fitting else "no mark has"
+        raise CallError(
+            f"{how_many} an id that begins with {shortened(wanted)}: `tachograph annotate --list` shows ids"
+        )
+    return fitting[0]
 
 
 def written(moment: datetime) -> str:

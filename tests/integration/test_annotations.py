@@ -88,10 +88,18 @@ def test_a_store_without_marks_is_told_all_the_same(clickhouse: Client, clickhou
 def test_a_mark_is_noted_and_listed(tmp_path: Path) -> None:
     with running_collector(tmp_path) as addresses:
         made = tachograph(addresses, "annotate", "deployed 188", "--host", "node-1", "--at", "-15m", "--author", "me")
-        assert (made.returncode, made.stderr) == (0, "")
+        assert (made.returncode, made.stderr.count("\n")) == (0, 1)
+        assert "warning: no engine is stored that this is about (node-1)" in made.stderr
         assert made.stdout.endswith(" UTC  deployed 188  (node-1)\n")
+        assert tachograph(addresses, "annotate", "a mistake").stderr == ""
         shown = tachograph(addresses, "annotate", "--list")
         assert "deployed 188" in shown.stdout
+        (mistake,) = re.findall(r"([0-9a-f]{8})\W+a mistake", shown.stdout)
+        removed = tachograph(addresses, "annotate", "--remove", mistake)
+        assert (removed.returncode, removed.stdout[:12]) == (0, "taken back: "), removed.stderr
+        shown = tachograph(addresses, "annotate", "--list")
+        assert ("deployed 188" in shown.stdout, "a mistake" in shown.stdout) == (True, False)
+        assert tachograph(addresses, "annotate", "--remove", mistake).returncode == 2
         none = tachograph(addresses, "annotate", "--list", "--host", "node-2")
         assert (none.returncode, none.stdout, none.stderr) == (0, "", "nothing was noted then\n")
     away = tachograph(addresses, "annotate", "deployed 189")

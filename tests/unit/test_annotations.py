@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from queries.annotations.marks import TEXT_MAX, Mark, new_mark
+from queries.annotations.marks import TEXT_MAX, Mark, new_mark, the_mark
 from queries.commands.annotate import annotate
 from queries.errors import CallError
 from queries.postmortem.perfetto import trace_of
@@ -39,6 +39,7 @@ def test_a_mark_keeps_what_was_said() -> None:
         ("deployed", "0001-01-01T00:00:00+14:00", "--at '0001-01-01T00:00:00.14:00': "),
         ("deployed", "-99999999999999d", "--at '-99999999999999d': "),
         ("deployed", "9" * 5000, "--at '9999"),
+        ("deployed", "2126-11-01", "--at '2126-11-01' is more than a day ahead"),
     ],
 )
 def test_what_cannot_be_noted_is_said_in_one_short_line(text: str, at: str, told: str) -> None:
@@ -52,6 +53,21 @@ def test_what_cannot_be_noted_is_said_in_one_short_line(text: str, at: str, told
 def test_names_stand_in_one_line_too(name: str) -> None:
     with pytest.raises(CallError, match=f"--{name} has a character"):
         new_mark("deployed", "now", **NOTED | {name: "a\tb"})
+
+
+def test_a_day_ahead_is_forgiven_and_no_more() -> None:
+    now = datetime(2026, 11, 1, 12, tzinfo=UTC)
+    assert new_mark("deployed", "2026-11-02T12:00:00", **NOTED, now=now).at.day == 2
+    with pytest.raises(CallError, match="more than a day ahead"):
+        new_mark("deployed", "2026-11-02T12:00:01", **NOTED, now=now)
+
+
+def test_a_mark_is_named_by_how_its_id_begins() -> None:
+    marks = [mark(0)._replace(annotation_id=name) for name in ("ab12", "ab34", "cd56")]
+    assert the_mark("cd", marks).annotation_id == "cd56"
+    for wanted, told in (("ab", "2 marks have an id"), ("x", "no mark has an id"), ("", "no mark has an id")):
+        with pytest.raises(CallError, match=told):
+            the_mark(wanted, marks)
 
 
 def test_a_mark_concerns_what_it_names() -> None:
@@ -70,6 +86,9 @@ def test_a_mark_concerns_what_it_names() -> None:
         ({"at": "now", "listed": True}, "takes no --at"),
         ({"author": "me", "listed": True}, "takes no --author"),
         ({"text": "deployed", "from_": "-1d"}, "--from goes with --list"),
+        ({"remove": "ab", "text": "deployed"}, "takes no text"),
+        ({"remove": "ab", "listed": True}, "takes no --list"),
+        ({"remove": "ab", "host": "node-1"}, "takes no --host"),
     ],
 )
 def test_no_option_is_taken_and_ignored(arguments: dict[str, str], told: str) -> None:

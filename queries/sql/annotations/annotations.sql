@@ -13,14 +13,19 @@
 -- column engine_package [] | The package that it is about; '' is every one.
 -- column author [] | Who noted it.
 -- column made_at [time] | When it was noted, by the clock of the machine where it was.
--- table: at, text, host_name, service_instance_id, engine_package, author
+-- table: at, annotation_id, text, host_name, service_instance_id, engine_package, author
 -- example: tachograph query annotations --param from=-7d --param host=gpu-node-024
-SELECT annotation_id, at, text, host_name, service_instance_id, engine_package, author, made_at
-FROM annotations
+SELECT
+    annotation_id, at, any(a.text) AS text, host_name, service_instance_id, engine_package,
+    any(a.author) AS author, any(a.made_at) AS made_at
+FROM annotations AS a
 WHERE at >= {from:DateTime64(9, 'UTC')}
     AND at < {to:DateTime64(9, 'UTC')}
     AND ({service_instance_id:String} = '' OR service_instance_id IN ('', {service_instance_id:String}))
     AND ({host:String} = '' OR host_name IN ('', {host:String}))
     AND ({package:String} = '' OR engine_package IN ('', {package:String}))
+GROUP BY annotation_id, at, host_name, service_instance_id, engine_package
+-- A row without a text takes back the mark that it is otherwise like.
+HAVING countIf(a.text = '') = 0
 ORDER BY at DESC, annotation_id
 LIMIT {limit:UInt64}
