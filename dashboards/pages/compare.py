@@ -9,34 +9,23 @@ from dashboards.parts.charted import show_chart
 from dashboards.parts.controls import CONTROL_PX, choose_of, choose_one, control_bar
 from dashboards.parts.notices import say_freshness, say_problem
 from dashboards.parts.time_range import choose_range, hold_button
+from dashboards.questions.arms import arms_stored, usual_arms
 from dashboards.questions.ranges import ALL_TIME, TimeRange, time_parameters
-from dashboards.reading.answers import Answer, answer
+from dashboards.reading.answers import answer
 from dashboards.reading.outcomes import COMPARISON_FRESH_S, comparison
 from dashboards.reading.store import clickhouse_url
 from dashboards.words.comparisons import comparison_sentence, comparison_table
+from dashboards.words.refusals import refusal_words
 from dashboards.words.texts import escaped
 from queries.compare.cells import LABELS
 from queries.compare.comparison import Comparison, Verdict
 from queries.compare.markdown import markdown
 from queries.compare.wording import METRIC_WORDS, how_computed, remarks
 
-USUAL_ARMS = ("before", "after")
 USUAL_ROWS = ("host", "package")
 # In words, which stand in the URL too.
 METRICS = {words: metric for metric, words in METRIC_WORDS.items()}
 ROWS = {label.replace("_", " "): label for label in LABELS}
-
-
-def arms_stored(engines: Answer) -> list[str]:
-    """Arms that any engine took part in."""
-    return [] if engines.rows.empty else sorted({str(arm) for arm in engines.rows.arms.explode().dropna() if arm})
-
-
-def usual_arms(stored: list[str]) -> tuple[str, str]:
-    """The two arms to begin with."""
-    if set(USUAL_ARMS) <= set(stored) or len(stored) < len(USUAL_ARMS):
-        return USUAL_ARMS
-    return stored[0], stored[1]
 
 
 def choose_rows() -> tuple[str, ...]:
@@ -109,9 +98,9 @@ def live(arms: tuple[str, str], by: tuple[str, ...], metric: str, time_range: Ti
         draw(outcome.value, (arms, by, metric, time, outcome.at))
         say_freshness(outcome, None, live=not time_range.is_held)
     elif outcome.refusal:
-        st.info(f"Nothing to compare: {escaped(outcome.refusal)}.", icon=":material/inbox:")
+        st.info(f"Nothing to compare: {refusal_words(outcome.refusal)}.", icon=":material/inbox:")
         st.markdown(
-            "An engine takes part in a comparison by `cell.arm` on its executions, `before` or `after`, and"
+            "An engine takes part in a comparison by `cell.arm` on its executions, such as `before` or `after`, and"
             " `cell.position` for the order; `docs/contract.md` has both."
         )
 
@@ -121,7 +110,7 @@ bar = control_bar()
 with bar:
     chosen_range = choose_range(ALL_TIME, width=CONTROL_PX)
 # Asked outside of the bar: what is said while one waits would push its controls aside.
-stored_arms = arms_stored(answer("engines", **time_parameters(chosen_range)))
+stored_arms = arms_stored(answer("engines", **time_parameters(chosen_range)).rows)
 with bar:
     first_arm, second_arm = usual_arms(stored_arms)
     chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)

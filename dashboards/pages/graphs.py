@@ -28,6 +28,7 @@ from dashboards.words.changes import (
     nothing_sentence,
     too_little_sentence,
 )
+from dashboards.words.refusals import refusal_words
 from dashboards.words.texts import escaped
 from queries.annotations.marks import Mark
 from queries.changes.detection import SHIFT_MIN_PERCENT
@@ -82,7 +83,7 @@ def headline(measure: Measure, found: Search, time_range: TimeRange) -> None:
 def level_headline(measure: Measure, found: Outcome[Search], host: str, graph: str, time_range: TimeRange) -> Search:
     """The headline, where changes are looked for and could be; what they are, on what is looked at."""
     if found.refusal:
-        st.info(f"Changes of level were not looked for: {escaped(found.refusal)}.", icon=":material/inbox:")
+        st.info(f"Changes of level were not looked for: {refusal_words(found.refusal)}.", icon=":material/inbox:")
     if found.value is None:
         return Search([], ())
     mine = matching(found.value, host, graph)

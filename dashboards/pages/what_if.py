@@ -20,6 +20,7 @@ from dashboards.reading.outcomes import Outcome, exact_replay, simulated_replay
 from dashboards.reading.store import clickhouse_url
 from dashboards.rows import Row, first_row
 from dashboards.words.cells import cell_header
+from dashboards.words.refusals import refusal_words
 from dashboards.words.replays import replay_sentence, swap_table
 from dashboards.words.texts import escaped
 from engine_hooks.cost_model.registry import COST_MODELS
@@ -84,7 +85,7 @@ def simulation(outcome: Outcome[Replay]) -> None:
     """What it would have been worth."""
     say_problem([outcome])
     if outcome.refusal:
-        st.info(f"This cell cannot be simulated: {escaped(outcome.refusal)}.", icon=":material/inbox:")
+        st.info(f"This cell cannot be simulated: {refusal_words(outcome.refusal)}.", icon=":material/inbox:")
     replay = outcome.value
     if replay is None or replay.closed_loop is None:
         return
@@ -114,7 +115,7 @@ def page(instance: str, name: str) -> None:
     outcome = exact_replay(clickhouse_url(), instance, name, model)
     say_problem([cells, outcome])
     if outcome.refusal:
-        st.info(f"Nothing to replay: {escaped(outcome.refusal)}.", icon=":material/inbox:")
+        st.info(f"Nothing to replay: {refusal_words(outcome.refusal)}.", icon=":material/inbox:")
     if outcome.value is None:
         return
     exact_form(outcome, cells)

@@ -11,8 +11,10 @@ from clickhouse_connect.driver.client import Client
 from dashboards.charts.arm_cells import arm_cells, cell_rows
 from dashboards.charts.arm_shifts import arm_shifts, extent, shift_row
 from dashboards.links import COMPARE_PAGE
+from dashboards.questions.arms import arms_stored, usual_arms
 from dashboards.reading import outcomes
 from dashboards.words.comparisons import comparison_sentence, comparison_table
+from dashboards.words.refusals import refusal_words
 from queries.compare.comparison import Comparison, Metric, Verdict, compared
 from tests.browser.two_arms import two_arms_store
 from tests.fixtures.arm_tables import Table, cell_at, cells_of_table, synthetic_noises
@@ -65,6 +67,17 @@ class TestPage:
         assert "Nothing to compare: no cells of arm 'elsewhere'" in said(app)
         assert not app.get("vega_lite_chart")
 
+    def test_arms_apart_name_what_to_deselect(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def apart(*_: object, **__: object) -> Comparison:
+            cells = [cell_at("before", 0, 100.0, package="main"), cell_at("after", 1, 100.0, package="main-fix")]
+            return compared(cells)
+
+        monkeypatch.setattr(outcomes, "compare_stored", apart)
+        app = page_opened(COMPARE_PAGE, arms_url, monkeypatch)
+        assert "have no package in common: deselect “package” under “One row for each”" in said(app)
+        assert "package" in app.button_group(key="by").options
+        assert "--" not in said(app)
+
     def test_an_empty_store(self, store: Client, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with database(store) as name, read_only_url(name, data_dir) as url:
             app = page_opened(COMPARE_PAGE, url, monkeypatch)
@@ -84,7 +97,33 @@ class TestPage:
         assert "▲ after is better than before:" in app.success[0].value
 
 
+class TestArms:
+    def test_the_arm_recorded_first_is_compared_with(self) -> None:
+        hours = pd.to_datetime(["2026-11-02", "2026-11-01", "2026-11-03", "2026-11-01"], utc=True)
+        arms = [["a-newer"], ["z-older", ""], ["m-newest", "z-older"], []]
+        stored = arms_stored(pd.DataFrame({"arms": arms, "first_seen": hours}))
+        assert stored == ["z-older", "a-newer", "m-newest"]
+        assert usual_arms(stored) == ("z-older", "m-newest")
+
+    def test_before_and_after_are_what_they_are_called(self) -> None:
+        assert usual_arms(["after", "before", "other"]) == ("before", "after")
+        assert usual_arms(["only"]) == ("before", "after")
+        assert arms_stored(pd.DataFrame()) == []
+
+
 class TestWords:
+    @pytest.mark.parametrize(
+        ("told", "on_the_page"),
+        [
+            ("arm x has more than 9 cells: narrow the time by --from and --to", "choose a shorter time range"),
+            ("no cells of arm 'x': `tachograph query engines` shows the arms there are", "choose one that there is"),
+            ("cell c records no drafts: it cannot be simulated; --form exact needs none", "cell c records no drafts"),
+        ],
+    )
+    def test_refusals_name_no_flags(self, told: str, on_the_page: str) -> None:
+        assert refusal_words(told).endswith(on_the_page)
+        assert "--" not in refusal_words(told)
+
     def test_a_sentence_has_shift_interval_and_pairs(self, published: Comparison) -> None:
         told = comparison_sentence(published)
         assert told.startswith("**▲ after is better than before:** tokens/s shifts by +")
