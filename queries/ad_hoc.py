@@ -1,5 +1,6 @@
 """SQL that somebody wrote just now, read-only and bounded, whatever server is asked."""
 
+import re
 from typing import Any, Final, NamedTuple
 
 from queries.client import connected, one_line
@@ -9,6 +10,7 @@ from queries.runner import RawFormat
 ROWS_MAX: Final = 1000
 FILE_ROWS_MAX: Final = 1_000_000
 TIME_MAX_S: Final = 30
+FORMAT: Final = re.compile(r"\s+FORMAT\s+\w+[\s;]*$", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
@@ -43,7 +45,7 @@ def ask(url: str, sql: str, rows_max: int = 200) -> Answer:
     client = connected(url)
     with one_line(url):
         # One row more than wanted tells that there are more.
-        result = client.query(sql, settings=bounds(rows_max + 1))
+        result = client.query(without_format(sql), settings=bounds(rows_max + 1))
     types = tuple(kind.name for kind in result.column_types)
     rows = [tuple(row) for row in result.result_rows]
     return Answer(tuple(result.column_names), types, rows[:rows_max], len(rows) > rows_max)
@@ -58,7 +60,7 @@ def ask_raw(url: str, sql: str, format: RawFormat) -> bytes:
     check_statement(sql)
     client = connected(url)
     with one_line(url):
-        return bytes(client.raw_query(sql, settings=bounds(FILE_ROWS_MAX), fmt=format))
+        return bytes(client.raw_query(without_format(sql), settings=bounds(FILE_ROWS_MAX), fmt=format))
 
 
 def check_statement(sql: str) -> None:
@@ -69,6 +71,11 @@ def check_statement(sql: str) -> None:
     """
     if not sql.strip():
         raise CallError("there is no statement: SELECT … FROM graph_executions is one")
+
+
+def without_format(sql: str) -> str:
+    """A statement without the FORMAT that ends it: in which one it is answered is for us to say."""
+    return FORMAT.sub("", sql)
 
 
 def bounds(rows_max: int) -> dict[str, str | int]:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
@@ -17,6 +18,10 @@ DEFAULT_DATABASE = "tachograph"
 DEFAULT_PORTS = {"http": 8123, "https": 8443}
 CONNECT_TIMEOUT_S = 5
 ANSWER_TIMEOUT_S = 300
+DRIVERS_HEAD = re.compile(r"^Received ClickHouse exception, code: \d+, server response: (?=Code: )")
+"""ClickHouse's own line has the code too."""
+DRIVERS_TAIL = re.compile(r"( \(version [^()]*(\([^()]*\))?\))?( \(for url [^()]*\))?$")
+"""The URL stands in front."""
 CLIENTS_MAX = 8
 """Clients kept open by `connected`, one for each URL."""
 
@@ -150,6 +155,7 @@ def reason(wrong: Exception) -> str:
 
 
 def first_line(wrong: Exception) -> str:
-    """The first line of an error, bounded."""
+    """The first line of an error, bounded, without what the driver repeats around it."""
     lines = str(wrong).strip().splitlines()
-    return lines[0][:400] if lines else type(wrong).__name__
+    told = DRIVERS_TAIL.sub("", DRIVERS_HEAD.sub("", lines[0])) if lines else ""
+    return told[:400] or type(wrong).__name__

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import pandas as pd
+import pyarrow as pa
 import streamlit as st
 
 from dashboards.reading.answers import Answer, in_utc
@@ -27,6 +28,7 @@ PARAMETER_PREFIX = "p_"
 """Before a parameter's name in the URL, so that none is taken for a filter of another page."""
 
 INSTANT_TYPE = re.compile(r"(Nullable\(|LowCardinality\()*DateTime")
+FLOAT_TYPE = re.compile(r"(Nullable\(|LowCardinality\()*Float(32|64)")
 LAST_GOOD = LastGood(Answer(), ANSWERS_MAX)
 
 
@@ -71,9 +73,13 @@ def written_rows(url: str, sql: str) -> pd.DataFrame:
     """The first `ROWS_MAX` rows of a statement's answer, instants in UTC, columns of one name told apart."""
     answer = ask(url, sql, ROWS_MAX)
     rows = pd.DataFrame(answer.rows, columns=told_apart(answer.columns))
-    for column, type_ in zip(rows.columns, answer.types, strict=True):
+    for at, (column, type_) in enumerate(zip(rows.columns, answer.types, strict=True)):
         if INSTANT_TYPE.match(type_):
             rows[column] = pd.to_datetime(rows[column], utc=True)
+        elif FLOAT_TYPE.match(type_):
+            # pandas' own floats have one sign for what is no number and for what is not there.
+            values = pa.array([row[at] for row in answer.rows], pa.float64(), from_pandas=False)
+            rows[column] = pd.Series(pd.arrays.ArrowExtensionArray(values))
     return rows
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 import streamlit as st
 from clickhouse_connect.driver.client import Client
 
 from dashboards.charts.answer_chart import GROUPS_MAX, answer_chart
 from dashboards.links import SQL_PAGE
-from dashboards.questions.columns import default_across, default_up, labels
+from dashboards.questions.columns import default_across, default_up, figures, labels
 from dashboards.reading import console
 from dashboards.reading.console import Question
 from dashboards.reading.store import URL_VARIABLE
@@ -73,6 +74,8 @@ class TestPage:
         app = page_opened(SQL_PAGE, labelled_url, monkeypatch, sql=statement, **WRITTEN)
         (error,) = app.error
         assert "ClickHouse at" in error.value.replace("\\", "")
+        assert error.value.count("Code:") + error.value.count("Code\\:") == 1
+        assert "exception, code" not in error.value
         assert "\n" not in error.value
         assert not app.dataframe
 
@@ -114,6 +117,27 @@ class TestConsole:
         rows = console.written_rows(labelled_url, "SELECT now() AS a, toNullable(now64(3)) AS b, [now()] AS c, 1, 1")
         assert list(rows.columns) == ["a", "b", "c", "1", "1 (2)"]
         assert [str(rows[name].dt.tz) for name in ("a", "b")] == ["UTC", "UTC"]
+
+    def test_no_number_is_not_nothing(self, labelled_url: str) -> None:
+        rows = console.written_rows(labelled_url, "SELECT toNullable(nan) AS a, nan AS b UNION ALL SELECT NULL, 1")
+        shown = pa.Table.from_pandas(rows).to_pydict()
+        assert sorted(map(str, shown["a"])) == ["None", "nan"]
+        assert sorted(map(str, shown["b"])) == ["1.0", "nan"]
+        assert figures(rows) == ["a", "b"]
+        assert answer_chart(rows, "b", "a").to_dict()["datasets"]
+
+    @pytest.mark.parametrize("end", ["FORMAT PrettyCompact", "format CSV;", "\nFORMAT\tJSON\n;\n"])
+    def test_a_statement_may_name_its_format(
+        self, labelled_url: str, monkeypatch: pytest.MonkeyPatch, end: str
+    ) -> None:
+        monkeypatch.setenv(URL_VARIABLE, labelled_url)
+        assert len(console.written_rows(labelled_url, f"{COUNTING} {end}")) == 2
+        assert len(pd.read_csv(BytesIO(console.as_file(Question(sql=f"{COUNTING} {end}"), "CSVWithNames")))) == 2
+
+    def test_only_the_format_at_the_end_is_left_out(self, labelled_url: str) -> None:
+        rows = console.written_rows(labelled_url, "SELECT 'a FORMAT b' AS told, 1 AS format WHERE told = 'a FORMAT b'")
+        assert list(rows.told) == ["a FORMAT b"]
+        assert list(rows.format) == [1]
 
     @pytest.mark.parametrize("question", [Question("cells", (("last_s", "0"),)), Question(sql=COUNTING)])
     def test_files_hold_every_row(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch, question: Question) -> None:
