@@ -4,12 +4,16 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Final
 
 import structlog
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.clickhouse import first_line
 from collector.errors import CollectorError
+
+OTHERS_CORES_MAX: Final = 0.5
+"""No more than so many cores count as others' work: those who work that much would be slowed down by a look, and not be told from it."""
 
 log = structlog.get_logger(__name__)
 
@@ -24,7 +28,7 @@ class RepeatedLook(ABC):
         looks_at_once: Begin with a look, not with a pause.
         share_max: Of the time, at most so much is spent on looking: after a long look the pause is longer.
         work_clock: CPU time in s of all who may work on a look, others' work included. Of the time that a look took, no more than
-            this counts for `share_max`: the rest was waiting, for a processor that others had. None counts all of it.
+            that counts for `share_max`: the rest was waiting, for a processor that others had. None counts all of it.
         ends_within_s: `stop` waits so long for the look under way, in s; None is to its end.
         clock: Monotonic, in s.
     """
@@ -45,7 +49,8 @@ class RepeatedLook(ABC):
         self._every_s = every_s
         self._first_after_s = 0.0 if looks_at_once else every_s
         self._share_max = share_max
-        self._work_clock = work_clock or clock
+        self._work_clock = work_clock
+        self._paused_at, self._paused_work_s = clock(), work_clock() if work_clock else 0.0
         self._ends_within_s = ends_within_s
         self._clock = clock
         self._stopping = threading.Event()
@@ -71,13 +76,28 @@ class RepeatedLook(ABC):
 
     def look_once(self) -> float:
         """One look, and its failure in the log. Returns the pause that it wants after it, in s."""
-        began, worked = self._clock(), self._work_clock()
+        spent = self._spending()
         try:
             self.see_to_it()
         except (CollectorError, ClickHouseError) as error:
             log.warning(self._failure, error=first_line(error))
-        spent_s = min(self._clock() - began, self._work_clock() - worked)
-        return max(self._every_s, spent_s / self._share_max)
+        return max(self._every_s, spent() / self._share_max)
+
+    def _spending(self) -> Callable[[], float]:
+        """Call it before a look. What it returns tells after it how long the look worked, in s."""
+        began, clock = self._clock(), self._work_clock
+        if clock is None:
+            return lambda: self._clock() - began
+        worked_s = clock()
+        others = (worked_s - self._paused_work_s) / max(began - self._paused_at, 1e-9)
+
+        def spent() -> float:
+            self._paused_at, self._paused_work_s = self._clock(), clock()
+            took_s = self._paused_at - began
+            # Others work on meanwhile, as they did in the pause before.
+            return min(took_s, self._paused_work_s - worked_s - min(others, OTHERS_CORES_MAX) * took_s)
+
+        return spent
 
     def _run(self) -> None:
         pause_s = self._first_after_s

@@ -15,6 +15,7 @@ class Look(RepeatedLook):
     """Takes so much time, and so much CPU time of the process, by clocks that only it moves."""
 
     def __init__(self, takes_s: float, works_s: float, *, has_work_clock: bool = True, fails: bool = False) -> None:
+        """`works_s` is that of all in the process."""
         self.now_s = self.worked_s = 0.0
         self._takes_s, self._works_s, self._fails = takes_s, works_s, fails
         super().__init__(
@@ -47,6 +48,26 @@ class Look(RepeatedLook):
 )
 def test_the_pause_is_after_what_was_worked(look: Look, pause_s: float) -> None:
     assert look.look_once() == pytest.approx(pause_s)
+
+
+@pytest.mark.parametrize(
+    ("others_cores", "pause_s"),
+    [(0.3, 16.0), (0.0, 40.0), (1.9, JUDGE_EVERY_S)],
+    ids=["some", "none", "no more than half a core"],
+)
+def test_what_others_work_in_the_pause_is_taken_off(others_cores: float, pause_s: float) -> None:
+    look = Look(4.0, 2.0)
+    look.now_s, look.worked_s = 10.0, 10 * others_cores
+    assert look.look_once() == pytest.approx(pause_s)
+    look.now_s += pause_s
+    assert look.look_once() == pytest.approx(40.0), "they rested"
+
+
+def test_a_busy_process_is_not_taken_for_a_waiting_one() -> None:
+    look = Look(4.0, 8.0)
+    for _ in range(3):
+        assert look.look_once() == pytest.approx(80.0)
+        look.now_s, look.worked_s = look.now_s + 80, look.worked_s + 160
 
 
 def stretch(minute: float, cells: int = 40) -> Stretch:
