@@ -13,6 +13,7 @@ from dashboards.links import (
     SQL_PAGE,
     WHAT_IF_PAGE,
 )
+from dashboards.parts.address import begin_page
 
 # Drawn here, so that no browser has to fetch it from anywhere.
 ICON = (
@@ -40,7 +41,7 @@ DENSER = """<style>
 st.set_page_config(page_title="Tachograph", page_icon=ICON, layout="wide")
 st.html(DENSER)
 admit()
-st.navigation(
+page = st.navigation(
     [
         st.Page(FLEET_PAGE, title="Fleet", icon=":material/grid_on:", default=True),
         st.Page(CELL_PAGE, title="Cell", icon=":material/timeline:", url_path="cell"),
@@ -52,5 +53,7 @@ st.navigation(
         st.Page(HEALTH_PAGE, title="Health", icon=":material/monitor_heart:", url_path="health"),
     ],
     position="top",
-).run()
+)
+begin_page(page.url_path)
+page.run()
 offer_logout()

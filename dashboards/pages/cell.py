@@ -8,6 +8,7 @@ from dashboards.charts.choices import choices
 from dashboards.charts.gpu_lanes import SELECTION
 from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, GRAPHS_PAGE, WHAT_IF_PAGE, cell_parameters, graphs_parameters
+from dashboards.parts.address import heed_number, heeded
 from dashboards.parts.cell_chooser import offer_cells
 from dashboards.parts.charted import show_chart
 from dashboards.parts.notices import Known, say_freshness, say_problem, viewer_zone
@@ -115,6 +116,7 @@ def timeline(cell: Row, executions: Answer, candidates: Answer, told: Outcome[St
 
 def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
     """All of the execution that was clicked, or named by its sequence."""
+    heed_number("execution", 0)
     sequence = st.number_input(
         "Execution to see whole: click one above, or type its sequence",
         value=None,
@@ -122,6 +124,8 @@ def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
         min_value=0,
         key="execution",
         bind="query-params",
+        on_change=heeded,
+        args=("execution",),
         width=EXECUTION_FIELD_PX,
     )
     if sequence is None:

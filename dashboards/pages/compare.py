@@ -5,6 +5,7 @@ import streamlit as st
 from dashboards.charts.arm_cells import SELECTION, arm_cells
 from dashboards.charts.arm_shifts import arm_shifts
 from dashboards.links import CELL_PAGE, cell_parameters
+from dashboards.parts.address import heed_choice, heeded
 from dashboards.parts.charted import show_chart
 from dashboards.parts.controls import CONTROL_PX, choose_of, choose_one, control_bar
 from dashboards.parts.notices import say_freshness, say_problem
@@ -30,8 +31,16 @@ ROWS = {label.replace("_", " "): label for label in LABELS}
 
 def choose_rows() -> tuple[str, ...]:
     """What makes a row of the table."""
+    heed_choice("by", ROWS)
     chosen = st.pills(
-        "One row for each", list(ROWS), selection_mode="multi", default=USUAL_ROWS, key="by", bind="query-params"
+        "One row for each",
+        list(ROWS),
+        selection_mode="multi",
+        default=USUAL_ROWS,
+        key="by",
+        bind="query-params",
+        on_change=heeded,
+        args=("by",),
     )
     return tuple(ROWS[words] for words in chosen) or USUAL_ROWS
 

@@ -7,8 +7,9 @@ import streamlit as st
 
 from dashboards.charts.fleet_grid import COMPACT, ROOMY, SELECTION, finished_grid
 from dashboards.links import CELL_PAGE, cell_parameters
+from dashboards.parts.address import heed_number, heeded
 from dashboards.parts.charted import show_chart
-from dashboards.parts.controls import control_bar
+from dashboards.parts.controls import choose_of, control_bar
 from dashboards.parts.noted import Noted, noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.parts.time_range import choose_range, hold_button, show_all_time
@@ -58,6 +59,7 @@ def choose(name: str, options: list[str]) -> str:
 
 def choose_concurrency() -> int:
     """The concurrency, bound to the URL; 0 is any."""
+    heed_number("concurrency", 1)
     chosen = st.number_input(
         "Concurrency",
         min_value=1,
@@ -66,6 +68,8 @@ def choose_concurrency() -> int:
         placeholder="any",
         key="concurrency",
         bind="query-params",
+        on_change=heeded,
+        args=("concurrency",),
         width=FILTER_PX,
     )
     return int(chosen or 0)
@@ -73,7 +77,7 @@ def choose_concurrency() -> int:
 
 def choose_order() -> str:
     """In which order the engines stand, bound to the URL."""
-    return st.selectbox("Sorted by", ORDERS, key="sort", bind="query-params", width=FILTER_PX)
+    return choose_of("Sorted by", "sort", ORDERS, FILTER_PX)
 
 
 def grid(found: Fleet, filters: Filters, order: str, noted: Noted) -> None:

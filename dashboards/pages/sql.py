@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboards.charts.answer_chart import MARKS, answer_chart
+from dashboards.parts.address import heed_choice, heeded
 from dashboards.parts.notices import say_freshness, viewer_zone, zone_name
 from dashboards.questions.columns import default_across, default_up, figures, labels, times
 from dashboards.reading.answers import Answer
@@ -31,8 +32,16 @@ FILES: dict[str, tuple[RawFormat, str, str]] = {
 def named() -> Question:
     """A query of the catalogue, with its parameters."""
     catalogue = load()
+    heed_choice("query", catalogue)
     name = st.selectbox(
-        "Query", list(catalogue), index=None, placeholder="choose a question", key="query", bind="query-params"
+        "Query",
+        list(catalogue),
+        index=None,
+        placeholder="choose a question",
+        key="query",
+        bind="query-params",
+        on_change=heeded,
+        args=("query",),
     )
     if not name:
         contents()
@@ -105,7 +114,7 @@ def result(question: Question, answer: Answer) -> None:
         st.info("The answer has no rows.", icon=":material/inbox:")
         return
     units = {one.name: one.unit for one in load()[question.query].columns} if question.query else {}
-    shown = st.segmented_control("Show as", [TABLE, CHART], default=TABLE, key="show", bind="query-params")
+    shown = one_of("Show as", [TABLE, CHART], "show")
     if shown == CHART:
         chart(answer.rows, units)
     else:
@@ -150,14 +159,23 @@ def chart(rows: pd.DataFrame, units: dict[str, str]) -> None:
             "Told apart by", labels(rows), index=None, placeholder="nothing", key="by", bind="query-params"
         )
     with bar[3]:
-        mark = st.selectbox("Drawn as", MARKS, key="mark", bind="query-params")
+        heed_choice("mark", MARKS)
+        mark = st.selectbox("Drawn as", MARKS, key="mark", bind="query-params", on_change=heeded, args=("mark",))
     drawn = answer_chart(rows, across, up, by or "", mark, units=units)
     st.altair_chart(drawn, key="answer_chart", alt=f"{up} over {across}")
 
 
 def select(label: str, options: list[str], default: str, key: str) -> str:
-    """One choice, bound to the URL."""
+    """One of an answer's columns, bound to the URL; another answer has others, so what it has not is passed over."""
     return st.selectbox(label, options, index=options.index(default), key=key, bind="query-params")
+
+
+def one_of(label: str, options: list[str], key: str) -> str | None:
+    """One of a few, all of them shown, the first where nothing is asked; bound to the URL."""
+    heed_choice(key, options)
+    return st.segmented_control(
+        label, options, default=options[0], key=key, bind="query-params", on_change=heeded, args=(key,)
+    )
 
 
 def downloads(question: Question) -> None:
@@ -176,7 +194,7 @@ def downloads(question: Question) -> None:
 
 
 st.title("What does the record say?", anchor=False)
-kind = st.segmented_control("Ask", [NAMED, WRITTEN], default=NAMED, key="with", bind="query-params")
+kind = one_of("Ask", [NAMED, WRITTEN], "with")
 asked = written() if kind == WRITTEN else named()
 if asked or kind == WRITTEN:
     ask_button(asked)

@@ -1,10 +1,16 @@
-"""What a page writes into its address: all of it in one step, so that "back" undoes it in one."""
+"""What the address of a page says: written in one step, so that "back" undoes it in one; what it asks in vain is told."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import streamlit as st
 
 from dashboards.words.texts import escaped
+
+PAGE, IN_VAIN = "page_shown", "asked_in_vain"
+SHOWN_MAX = 60
+"""Letters shown of what was asked."""
+NAMED_MAX = 10
+"""Options named."""
 
 
 def write_address(values: Mapping[str, str]) -> None:
@@ -27,4 +33,58 @@ def not_known(name: str, asked: str, known: str) -> str:
         asked: Its value.
         known: What it could be, and what is shown instead.
     """
-    return f"The address says {name}={escaped(asked)}, {known}."
+    shown = asked if len(asked) <= SHOWN_MAX else f"{asked[:SHOWN_MAX]}…"
+    return f"The address says {name}={escaped(shown)}, {known}."
+
+
+def begin_page(page: str) -> None:
+    """Another page than before has not been asked anything in vain yet."""
+    if st.session_state.get(PAGE) != page:
+        st.session_state[PAGE] = page
+        st.session_state.pop(IN_VAIN, None)
+
+
+def heed(name: str, is_known: Callable[[str], bool], known: str) -> None:
+    """Say where the address asks in vain for a value of a control, until one is chosen.
+
+    To be called before the control, whose `on_change` is `heeded`: Streamlit takes such a value out of the address.
+
+    Args:
+        name: The query parameter, which is the control's key.
+        is_known: Whether the control has a value.
+        known: What it could be.
+    """
+    in_vain: dict[str, str] = st.session_state.setdefault(IN_VAIN, {})
+    if asked := list(filter(None, st.query_params.get_all(name))):
+        unknown = [one for one in asked if not is_known(one)]
+        in_vain.pop(name, None)
+        if unknown:
+            in_vain[name] = ", ".join(unknown)
+    if name in in_vain:
+        st.warning(not_known(name, in_vain[name], known), icon=":material/link_off:")
+
+
+def heed_choice(name: str, options: Collection[str]) -> None:
+    """`heed`, of one of these options; of many, not all are named."""
+    which = (
+        f"which is none of {', '.join(map(escaped, options))}" if len(options) <= NAMED_MAX else "which there is not"
+    )
+    heed(name, lambda asked: asked in options, which)
+
+
+def heed_number(name: str, least: int) -> None:
+    """`heed`, of a whole number."""
+    heed(name, lambda asked: is_number(asked, least), f"which is no whole number of {least} or more")
+
+
+def is_number(text: str, least: int) -> bool:
+    """Whether this is a whole number of at least so much."""
+    try:
+        return int(text) >= least
+    except ValueError:
+        return False
+
+
+def heeded(name: str) -> None:
+    """What was asked in vain is over: something was chosen."""
+    st.session_state.get(IN_VAIN, {}).pop(name, None)

@@ -5,6 +5,8 @@ from typing import Any
 
 import streamlit as st
 
+from dashboards.parts.address import heed_choice, heeded
+
 CONTROL_PX = 168
 """Two of them stand side by side on a telephone."""
 
@@ -32,7 +34,8 @@ def choose_one(label: str, key: str, options: Sequence[str], default: str, width
 
 def choose_of(label: str, key: str, options: Sequence[str], width: int = CONTROL_PX) -> str:
     """One of all options that there can be, the first where nothing is asked; the URL can ask for no other."""
-    return st.selectbox(label, options, key=key, bind="query-params", width=width)
+    heed_choice(key, options)
+    return st.selectbox(label, options, key=key, bind="query-params", width=width, on_change=heeded, args=(key,))
 
 
 def with_asked(key: str, options: Sequence[str]) -> list[str]:

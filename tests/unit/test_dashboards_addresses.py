@@ -1,0 +1,84 @@
+"""Addresses that ask for what there is not: told, and shown is something that there is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from clickhouse_connect.driver.client import Client
+
+from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, SQL_PAGE
+from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
+from tests.fixtures.pages import checked, page_opened, said
+
+STUCK = {"engine": STUCK_INSTANCE, "cell": STUCK_CELL}
+
+
+@pytest.fixture(scope="module")
+def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
+    with labelled_store(store, data_dir, cases, ("r008", "r014")) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Iterator[None]:
+    yield
+    st.cache_data.clear()
+
+
+@pytest.mark.parametrize(
+    ("page", "asked", "told"),
+    [
+        (FLEET_PAGE, {"concurrency": "abc"}, "concurrency=abc, which is no whole number of 1 or more."),
+        (FLEET_PAGE, {"concurrency": "-1"}, "concurrency=-1, which is no whole number of 1 or more."),
+        (FLEET_PAGE, {"sort": "nope"}, "sort=nope, which is none of what is lost, name, tokens/s."),
+        (FLEET_PAGE, {"range": "banana"}, "range=banana, which is none of 10 min, 30 min"),
+        (GRAPHS_PAGE, {"measure": "<b>"}, "measure=<b>, which is none of GPU time, handoff, estimate."),
+        (COMPARE_PAGE, {"metric": "speed"}, "metric=speed, which is none of tokens/s"),
+        (COMPARE_PAGE, {"by": "colour"}, "by=colour, which is none of host, package"),
+        (CELL_PAGE, {**STUCK, "execution": "first"}, "execution=first, which is no whole number of 0 or more."),
+        (SQL_PAGE, {"query": "nope"}, "query=nope, which there is not."),
+        (SQL_PAGE, {"with": "magic"}, "with=magic, which is none of a named query, SQL of my own."),
+        (SQL_PAGE, {"query": "cells", "p_last_s": "0", "show": "film"}, "show=film, which is none of table, chart."),
+    ],
+)
+def test_what_is_asked_in_vain_is_told(
+    labelled_url: str, monkeypatch: pytest.MonkeyPatch, page: str, asked: dict[str, str], told: str
+) -> None:
+    text = said(page_opened(page, labelled_url, monkeypatch, **asked))
+    assert f"The address says {told}" in text
+
+
+def test_it_is_told_until_something_is_chosen(labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_opened(FLEET_PAGE, labelled_url, monkeypatch, range="all", concurrency="abc", sort="nope")
+    assert "2 engines in all stored time" in said(app)
+    checked(app.run())
+    assert "concurrency=abc" in said(app)
+    checked(app.number_input(key="concurrency").set_value(64).run())
+    assert "concurrency=abc" not in said(app)
+    assert "sort=nope" in said(app)
+    checked(app.selectbox(key="sort").set_value("name").run())
+    assert "The address says" not in said(app)
+
+
+def test_another_page_was_not_asked(labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_opened(FLEET_PAGE, labelled_url, monkeypatch, range="all", sort="nope")
+    checked(app.switch_page(SQL_PAGE).run())
+    checked(app.switch_page(FLEET_PAGE).run())
+    assert "The address says" not in said(app)
+
+
+@pytest.mark.parametrize(
+    ("page", "asked"),
+    [
+        (FLEET_PAGE, {"range": "all", "concurrency": "64", "sort": "name"}),
+        (GRAPHS_PAGE, {"range": "all", "measure": "handoff"}),
+        (COMPARE_PAGE, {"metric": "plain fraction", "by": "host"}),
+        (CELL_PAGE, {**STUCK, "execution": "784"}),
+        (SQL_PAGE, {"query": "cells", "p_last_s": "0", "show": "chart", "mark": "bars"}),
+    ],
+)
+def test_what_there_is_is_not_told_of(
+    labelled_url: str, monkeypatch: pytest.MonkeyPatch, page: str, asked: dict[str, str]
+) -> None:
+    assert "The address says" not in said(page_opened(page, labelled_url, monkeypatch, **asked))
