@@ -1,5 +1,6 @@
 """Putting a backup back into a data directory that holds no store."""
 
+import re
 import shutil
 from collections.abc import Mapping
 from contextlib import closing
@@ -15,8 +16,13 @@ from collector.clickhouse import BACKUP_DISK, engine_path, first_line, open_stor
 from collector.spool.database import SpoolError, check_whole, hold, spool_file
 
 _APART: Final = "restoring"
-_MISSING: Final = "Code: 107"
-"""ClickHouse's FILE_DOESNT_EXIST."""
+_NOT_ITS_FAULT: Final = ("NOT_ENOUGH_SPACE", "No space left", "MEMORY_LIMIT_EXCEEDED", "CANNOT_WRITE", "CANNOT_CREATE")
+"""What ClickHouse says where this machine lacks something. Else it is the backup: nothing else goes into a restore."""
+_MISSING: Final = ("FILE_DOESNT_EXIST", "NO_FILE_IN_DATA_PART", "BACKUP_NOT_FOUND", "BACKUP_ENTRY_NOT_FOUND")
+_WHOLE_ONE: Final = "copy it anew from where it was made, or put another backup back"
+_NAME: Final = re.compile(r"\(([A-Z][A-Z_]{3,})\)")
+"""ClickHouse's name of an error."""
+_IN_TABLE: Final = re.compile(r"\btable [`'\"]?(?:\w+\.)?(\w+)|/data/\w+/(\w+)/")
 
 
 class PutBack(NamedTuple):
@@ -92,25 +98,38 @@ def _restore(directory: Path, apart: Path, manifest: Manifest) -> None:
             # Before there is anything to merge: then parts are those of the backup.
             client.command("SYSTEM STOP MERGES")
             client.command(restore)
-            _check(client, manifest.tables)
+            _check(client, directory, manifest.tables)
         except ClickHouseError as error:
-            reason = first_line(error)
-            if _MISSING in reason:
-                reason = "files of it are missing; copy it anew, or put another backup back"
-            raise BackupError(f"{directory} cannot be put back: {reason}") from error
+            raise BackupError(_told(directory, error)) from error
 
 
-def _check(client: Client, wanted: Mapping[str, Contents]) -> None:
+def _told(directory: Path, error: ClickHouseError) -> str:
+    """Which backup it is, what is wrong with it, and what to do."""
+    text = str(error)
+    if any(name in text for name in _NOT_ITS_FAULT):
+        return f"the backup {directory} cannot be put back: {first_line(error)}"
+    found = _IN_TABLE.search(text)
+    where = f" of table {found[1] or found[2]}" if found else ""
+    named = _NAME.findall(text)
+    what = "is missing" if any(name in text for name in _MISSING) else "cannot be read"
+    why = f" ({named[-1]})" if named else ""
+    return f"the backup {directory} is damaged: a file{where} {what}{why}; {_WHOLE_ONE}"
+
+
+def _check(client: Client, directory: Path, wanted: Mapping[str, Contents]) -> None:
     """Compare rows and checksums, and read every part against its own."""
     found = contents_of(client)
     for table, contents in wanted.items():
         there = found.get(table, Contents(0, 0, ""))
         if (there.rows, there.checksum) != (contents.rows, contents.checksum):
             raise BackupError(
-                f"{table} came back with {there.rows:,} rows, and the backup says {contents.rows:,}: it is damaged"
+                f"the backup {directory} is damaged: {table} came back with {there.rows:,} rows, and its manifest says "
+                f"{contents.rows:,}{', with other content' if there.rows == contents.rows else ''}; {_WHOLE_ONE}"
             )
         checked = client.command(
             "CHECK TABLE {table:Identifier} SETTINGS check_query_single_value_result = 1", parameters={"table": table}
         )
         if str(checked) != "1":
-            raise BackupError(f"{table} is damaged: its parts differ from their own checksums")
+            raise BackupError(
+                f"the backup {directory} is damaged: parts of {table} differ from their own checksums; {_WHOLE_ONE}"
+            )

@@ -140,22 +140,31 @@ def test_without_a_collector_the_store_is_opened_itself(made: tuple[Path, dict[s
     assert "replays: kept for 3 days" in tachograph(addresses, "retention", "set", "replays", "3").stdout
 
 
-@pytest.mark.parametrize("harm", ["part_gone", "byte"])
+@pytest.mark.parametrize("harm", ["part_gone", "columns_gone", "list_gone", "list_cut", "byte"])
 def test_a_damaged_backup_is_refused_and_leaves_nothing(
     made: tuple[Path, dict[str, Any]], tmp_path: Path, harm: str
 ) -> None:
     backup = tmp_path / "backup"
     shutil.copytree(made[0], backup)
     parts = sorted((backup / "store" / "data").rglob("data.bin"), key=lambda path: path.stat().st_size)
+    listed = backup / "store" / ".backup"
     if harm == "part_gone":
         parts[-1].unlink()
+    elif harm == "columns_gone":
+        next((backup / "store" / "data").rglob("columns.txt")).unlink()
+    elif harm == "list_gone":
+        listed.unlink()
+    elif harm == "list_cut":
+        listed.write_bytes(listed.read_bytes()[:-100])
     else:
         content = bytearray(parts[-1].read_bytes())
         content[len(content) // 2] ^= 0xFF
         parts[-1].write_bytes(content)
     addresses = free_addresses(tmp_path / "restored")
     said = one_line(tachograph(addresses, "restore", str(backup)))
-    assert ("files of it are missing" if harm == "part_gone" else "is damaged") in said
+    assert f"the backup {backup} is damaged: " in said
+    assert ("is missing" in said) == harm.endswith("gone")
+    assert "copy it anew" in said
     assert "Code: " not in said
     assert not (addresses.data_dir / "clickhouse").exists()
     assert not (addresses.data_dir / "spool" / "spool.sqlite").exists()
