@@ -12,6 +12,7 @@ from clickhouse_connect.driver.httpclient import HttpClient
 from collector.acceptance import Outcome, ReceivedRequest
 from collector.decoding.packing import ENCODING, packed
 from collector.decoding.wire import REQUEST_SCHEMA, marks
+from collector.rollups import mend_rollups
 from collector.spool.records import token_of
 
 _OUTCOMES: Final = """
@@ -86,6 +87,10 @@ class RequestStore:
         parameters = {"arrived": arrived, "first": arrived[0], "last": arrived[-1]}
         ((lost,),) = self._client.query(_LOST, parameters=parameters, settings=dict(_READ_SETTINGS)).result_rows
         return bool(lost)
+
+    def mend(self, batch: list[ReceivedRequest], token: str) -> list[str]:
+        """After an insert that was made again: give the rollups what they lack of it; those that lacked something."""
+        return mend_rollups(self._client, (one.received_unix_ms for one in batch), token, self._settings)
 
     def insert(self, batch: list[ReceivedRequest], token: str = "") -> None:
         """Store a batch of distinct requests. Again after a failure, with the same token, it is stored once.

@@ -47,6 +47,8 @@ class Store(Protocol):
 
     def has_lost(self, batch: list[ReceivedRequest]) -> bool: ...
 
+    def mend(self, batch: list[ReceivedRequest], token: str) -> list[str]: ...
+
 
 class DrainLimits(NamedTuple):
     """Bounds of the drain."""
@@ -247,6 +249,8 @@ class Drain:
             if move.again and store.has_lost(new):
                 log.warning("insert made again, because ClickHouse went down in the middle of it", requests=len(new))
                 store.insert(new, token_of((batch.token, "again")))
+            if move.again and (mended := store.mend(new, batch.token)):
+                log.warning("rollups completed, because ClickHouse went down in the middle of an insert", tables=mended)
             known |= store.outcomes(one.request_id for one in new)
         return {one.request_id: _outcome_of(one, known, move.before) for one in batch.requests}
 

@@ -1,5 +1,6 @@
 """An insert whose token ClickHouse noted and whose rows it lost, on the real engine: it is noticed, and made again."""
 
+import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import ReceivedRequest
@@ -25,3 +26,41 @@ def test_what_was_noted_and_lost_is_noticed_and_stored(clickhouse: Client) -> No
     assert store.has_lost(batch)
     store.insert(batch, "another token")
     assert count(clickhouse) == 1
+
+
+ROLLUPS = ("cell_graphs", "cell_windows", "engine_seconds")
+
+
+def rolled_up(client: Client) -> list[int]:
+    total = "SELECT sum(executions) FROM {rollup:Identifier}"
+    return [int(str(client.command(total, parameters={"rollup": rollup}))) for rollup in ROLLUPS]
+
+
+@pytest.mark.parametrize(
+    ("cut_off", "mended"),
+    [
+        (["fill_cell_graphs"], ["cell_graphs", "cell_windows"]),
+        (["fill_cell_windows"], ["cell_windows"]),
+        (["fill_engine_seconds", "fill_cell_graphs"], list(ROLLUPS)),
+    ],
+)
+def test_what_views_had_no_time_for_is_made_up_for(clickhouse: Client, cut_off: list[str], mended: list[str]) -> None:
+    """The views that were not reached when ClickHouse went down are away for the first attempt."""
+    store = RequestStore(clickhouse)
+    batch = [ReceivedRequest.of("one", request_of(STORED[:1]), ARRIVED_UNIX_MS)]
+    made_by = clickhouse.query(
+        "SELECT create_table_query FROM system.tables WHERE database = currentDatabase() AND name IN {views:Array(String)}",
+        parameters={"views": cut_off},
+    ).result_columns
+    for view in cut_off:
+        clickhouse.command("DROP VIEW {view:Identifier}", parameters={"view": view})
+    store.insert(batch, "token")
+    for statement in made_by[0]:
+        clickhouse.command(statement)
+    store.insert(batch, "token")
+    stored = count(clickhouse)
+    assert rolled_up(clickhouse) != [stored] * 3
+    assert store.mend(batch, "token") == mended
+    assert rolled_up(clickhouse) == [stored] * 3
+    assert store.mend(batch, "token") == []
+    assert rolled_up(clickhouse) == [stored] * 3
