@@ -4,20 +4,25 @@ Data is taken as it had arrived by each instant, as far as the rollup tells: wit
 arrived late, it counts from its last arrival on.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from queries.alerts.book import Entry, Identity, identity_of, look
 from queries.alerts.rule import Rule
-from queries.alerts.sources import Source
+from queries.alerts.sources import PastSource, Spans, SuspectingSource
 from queries.alerts.states import State
 from queries.errors import CallError
 from queries.runner import Rows
 
 STEPS_MAX: Final = 100_000
 """Evaluations of one rule."""
+STEP_S: Final = 30.0
+"""A cell."""
+LOOKS: Final = 360
+"""Evaluations of one rule, unless more are asked for."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,43 @@ class Episode:
         return (self.ended_at - self.fired_at).total_seconds() if self.ended_at else None
 
 
+class Plan(NamedTuple):
+    """When to look at a rule."""
+
+    step_s: float
+    at: Sequence[datetime]
+    suspects: Spans | None
+    """When alone it may be worth it; None: at any time."""
+
+    def is_worth_it(self, moment: datetime) -> bool:
+        return self.suspects is None or any(since <= moment <= until for since, until in self.suspects)
+
+
+def planned(rule: Rule, source: SuspectingSource, since: datetime, until: datetime, wanted_s: float | None) -> Plan:
+    """Looks as far apart as wanted, else every `STEP_S`, or so seldom that about `LOOKS` of them are worth it. Never more
+    often than the rule is evaluated.
+
+    Raises:
+        CallError: no time, more than `STEPS_MAX` evaluations, or the rule watches something that is not stored.
+        QueriesError: a query failed.
+    """
+    if rule.watches:
+        raise CallError(f"{rule.alert} watches the {rule.watches}, whose past is not stored")
+    suspects = source.suspects(rule, since, until)
+    span_s = (until - since).total_seconds() if suspects is None else _covered_s(suspects)
+    step_s = max(rule.every, wanted_s or max(STEP_S, math.ceil(span_s / LOOKS / 10) * 10.0))
+    return Plan(step_s, instants(since, until, step_s), suspects)
+
+
+def _covered_s(spans: Spans) -> float:
+    """How long they are together; what several of them cover counts once."""
+    covered_s, reached = 0.0, datetime.min.replace(tzinfo=UTC)
+    for since, until in sorted(spans):
+        covered_s += max(0.0, (until - max(since, reached)).total_seconds())
+        reached = max(reached, until)
+    return covered_s
+
+
 def instants(since: datetime, until: datetime, step_s: float) -> Sequence[datetime]:
     """When to evaluate.
 
@@ -59,31 +101,33 @@ def instants(since: datetime, until: datetime, step_s: float) -> Sequence[dateti
 
 def backtest(
     rule: Rule,
-    source: Source,
-    at: Iterable[datetime],
-    step_s: float,
-    watching: Callable[[Iterable[datetime]], Iterable[datetime]] = iter,
+    source: PastSource,
+    plan: Plan,
+    watching: Callable[[Sequence[datetime]], Iterable[datetime]] = iter,
 ) -> tuple[Episode, ...]:
-    """Every time that a rule would have fired at these instants.
+    """Every time that a rule would have fired at these instants. As long as none of its alerts is under way, it is
+    evaluated only where its `suspects` say that it may be worth it.
 
     Args:
         rule: A rule with a query; what a collector or evaluator was like is not stored.
         source: Where its rows come from.
-        at: The instants, `step_s` apart.
+        plan: When to look at it.
         watching: Passed the instants, for a progress bar.
 
     Raises:
-        CallError: the rule watches something that is not stored.
         QueriesError: a query failed.
     """
-    if rule.watches:
-        raise CallError(f"{rule.alert} watches the {rule.watches}, whose past is not stored")
     entries: dict[Identity, Entry] = {}
     open_episodes: dict[Identity, Episode] = {}
     episodes: list[Episode] = []
-    for moment in watching(at):
+    looked_at = plan.at[0]
+    for moment in watching(plan.at):
+        under_way = any(not entry.standing.ended for entry in entries.values())
+        if not (under_way or plan.is_worth_it(moment)):
+            continue
         rows = source.rows(rule, moment, is_now=False)
-        entries, changes, _ = look(rule, entries, rows, elapsed_s=step_s, now=moment)
+        entries, changes, _ = look(rule, entries, rows, elapsed_s=(moment - looked_at).total_seconds(), now=moment)
+        looked_at = moment
         for change in changes:
             entry, state = change.entry, change.entry.standing.state
             if state == State.FIRING and entry.identity not in open_episodes:

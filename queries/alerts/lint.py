@@ -53,6 +53,7 @@ def complaints(rule: Rule, interval_s: float) -> Iterator[Complaint]:
     yield from _columns(rule, query)
     if query:
         yield from _live(rule, query)
+        yield from _suspects(rule)
         yield from _parameters(rule, query)
         yield from _identity(rule, query)
 
@@ -89,6 +90,20 @@ def _live(rule: Rule, query: Query) -> Iterator[Complaint]:
     lacking = {column.name for column in query.columns} | {JUDGED}
     if lacking := lacking - {column.name for column in live.columns}:
         yield Complaint("live", f"query {live.name} lacks {', '.join(sorted(lacking))}")
+
+
+def _suspects(rule: Rule) -> Iterator[Complaint]:
+    """It is asked from an instant to another, and says from when to when."""
+    if not rule.suspects:
+        return
+    if unknown := unknown_query(rule.suspects):
+        yield Complaint("suspects", unknown)
+        return
+    suspects = find(rule.suspects)
+    if lacking := {"since", "until"} - {column.name for column in suspects.columns}:
+        yield Complaint("suspects", f"query {suspects.name} lacks {', '.join(sorted(lacking))}")
+    if lacking := {"from", "to"} - {parameter.name for parameter in suspects.parameters}:
+        yield Complaint("suspects", f"query {suspects.name} has no parameter {', '.join(sorted(lacking))}")
 
 
 def _parameters(rule: Rule, query: Query) -> Iterator[Complaint]:

@@ -173,7 +173,7 @@ def _refusals(wrong: Exception, document: yaml.MappingNode, file: Path) -> Itera
         said = message.removeprefix("Value error, ")
         reason = f"{'.'.join(place)}: {said}" if place else said
         yield RuleError(f"{file}:{_line_of(document, place)}: {reason}")
-    for field in ("query", "live"):
+    for field in ("query", "live", "suspects"):
         if unknown := unknown_query(_plain(document).get(field)):
             yield RuleError(f"{file}:{_line_of(document, [field])}: {field}: {unknown}")
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from queries.alerts.book import Entry, Identity, look
 from queries.alerts.rule import Rule
-from queries.alerts.sources import Source
+from queries.alerts.sources import PastSource
 from queries.errors import CallError
 from queries.parameters import instant
 from queries.runner import Rows
@@ -21,7 +21,7 @@ class LookedAt(NamedTuple):
     """Alerts that are not inactive."""
 
 
-def as_of(rule: Rule, source: Source, at: datetime, interval_s: float, *, is_now: bool) -> LookedAt:
+def as_of(rule: Rule, source: PastSource, at: datetime, interval_s: float, *, is_now: bool) -> LookedAt:
     """A rule's rows at an instant, and its alerts, after as many looks up to it as its `for` takes.
 
     Raises:

@@ -45,6 +45,9 @@ class Rule(BaseModel):
     live: str | None = None
     """A query of the same columns and one more, `judged`, that is asked of the present in its place: out of rollups, and of
     what was judged before. Where a row of it is not judged, `query` is asked after all."""
+    suspects: str | None = None
+    """A query whose rows say, from `since` to `until`, when the condition may have begun to hold: outside of them a
+    backtest does not look."""
     watches: Watched | None = None
     """Instead of a query: the collector's own state, or this evaluator's. One row."""
     parameters: dict[str, bool | int | float | str] = {}
@@ -83,8 +86,8 @@ class Rule(BaseModel):
     def _whole(self) -> "Rule":
         if (self.query is None) == (self.watches is None):
             raise ValueError("a rule has either a query or watches")
-        if self.live and self.watches:
-            raise ValueError("live stands in for a query: what is watched has none")
+        if (self.live or self.suspects) and self.watches:
+            raise ValueError("live and suspects go with a query: what is watched has none")
         if "summary" not in self.annotations:
             raise ValueError("annotations has no summary")
         if taken := (RESERVED_LABELS | set(self.identity)) & set(self.labels):

@@ -4,17 +4,19 @@ import base64
 import json
 import os
 import ssl
+import time
 import urllib.request
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 from queries.alerts.rule import Rule
 from queries.catalogue import find
+from queries.client import connected, one_line
 from queries.errors import UnreachableError
 from queries.rows import CA_VARIABLE
-from queries.runner import Rows, run
+from queries.runner import Rows, asked
 
 ROWS_MAX: Final = 10_000
 """Series of one rule. Queries that take a `limit` are asked for no more."""
@@ -22,18 +24,18 @@ BEHIND: Final = "behind_s"
 """A parameter for how far the store is behind what the collector has taken, in s."""
 JUDGED: Final = "judged"
 """A column of live queries: whether what a row rests on has been judged."""
+SUSPECTS_BEFORE: Final = timedelta(minutes=10)
+"""What was so long before the time asked for may still hold at its beginning."""
+GENTLE: Final[Mapping[str, Any]] = {"max_threads": 1}
+"""ClickHouse's settings for work that nobody waits for."""
+REST_S_MAX: Final = 10.0
+Spans = tuple[tuple[datetime, datetime], ...]
+"""From when to when, UTC."""
 _COLLECTOR_TIMEOUT_S: Final = 5
 
 
-class Source(Protocol):
-    """Answers what a rule asks. Called from several threads at a time."""
-
-    def store_time(self) -> datetime:
-        """Now, on the clock by which arrivals are stamped.
-
-        Raises:
-            QueriesError: it cannot be told.
-        """
+class PastSource(Protocol):
+    """Answers what a rule asks of an instant."""
 
     def rows(self, rule: Rule, at: datetime, *, is_now: bool) -> Rows:
         """The rows of a rule's query as of an instant; `is_now` where that is the present.
@@ -43,15 +45,42 @@ class Source(Protocol):
         """
 
 
-class StoredSource:
-    """ClickHouse and a collector, by URL."""
+class SuspectingSource(PastSource, Protocol):
+    """Knows as well where it is worth looking."""
 
-    def __init__(self, clickhouse_url: str, collector_url: str) -> None:
-        self._clickhouse_url = clickhouse_url
-        self._collector_url = collector_url
+    def suspects(self, rule: Rule, since: datetime, until: datetime) -> Spans | None:
+        """When the condition of a rule may have begun to hold, by what its `suspects` asks; None: at any time.
+
+        Raises:
+            QueriesError: it cannot be told.
+        """
+
+
+class Source(PastSource, Protocol):
+    """The same of the present. Called from several threads at a time."""
 
     def store_time(self) -> datetime:
-        moment: datetime = run("store_time", self._clickhouse_url, "rows")[0]["store_time"]
+        """Now, on the clock by which arrivals are stamped.
+
+        Raises:
+            QueriesError: it cannot be told.
+        """
+
+
+class StoredSource:
+    """ClickHouse and a collector, by URL.
+
+    Args:
+        settings: ClickHouse's, for each query.
+    """
+
+    def __init__(self, clickhouse_url: str, collector_url: str, settings: Mapping[str, Any] | None = None) -> None:
+        self._clickhouse_url = clickhouse_url
+        self._collector_url = collector_url
+        self._settings = dict(settings or {})
+
+    def store_time(self) -> datetime:
+        moment: datetime = self._ran("store_time", {})[0]["store_time"]
         return moment
 
     def rows(self, rule: Rule, at: datetime, *, is_now: bool) -> Rows:
@@ -66,15 +95,61 @@ class StoredSource:
 
     def _asked(self, rule: Rule, at: datetime, *, is_now: bool) -> Rows:
         values = values_of(rule, at, is_now=is_now)
-        if is_now and BEHIND in names_of(rule):
+        if is_now and BEHIND in names_of(rule.query):
             # Where the collector does not answer, nobody can tell whose silence it is.
             values = {BEHIND: collector_row(self._collector_url, self._clickhouse_url)["oldest_waiting_s"]} | values
-        return run(rule.query or "", self._clickhouse_url, "rows", **values)
+        return self._ran(rule.query or "", values)
+
+    def suspects(self, rule: Rule, since: datetime, until: datetime) -> Spans | None:
+        values = {name: value for name, value in rule.parameters.items() if name in names_of(rule.suspects)}
+        if not rule.suspects:
+            return None
+        rows = self._ran(rule.suspects, {**values, "from": since - SUSPECTS_BEFORE, "to": until})
+        return tuple((_utc(row["since"]), _utc(row["until"])) for row in rows)
+
+    def _ran(self, name: str, values: Mapping[str, object]) -> Rows:
+        sql, parameters = asked(name, values)
+        with one_line(self._clickhouse_url):
+            answer = connected(self._clickhouse_url).query(sql, parameters=parameters, settings=self._settings)
+            return list(answer.named_results())
 
 
-def names_of(rule: Rule) -> frozenset[str]:
-    """The parameters of a rule's query."""
-    return frozenset(parameter.name for parameter in find(rule.query or "").parameters)
+class GentleSource:
+    """A source for work that nobody waits for: after each answer it rests as long as that took, so that those who wait
+    have at least half of the store. `priority` would be ClickHouse's own way, but counts only among queries that set it.
+
+    Args:
+        elapsed_s: A monotonic clock.
+        rest: Sleeps, in s.
+    """
+
+    def __init__(
+        self,
+        source: SuspectingSource,
+        elapsed_s: Callable[[], float] = time.monotonic,
+        rest: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._source = source
+        self._elapsed_s = elapsed_s
+        self._rest = rest
+
+    def rows(self, rule: Rule, at: datetime, *, is_now: bool) -> Rows:
+        began = self._elapsed_s()
+        rows = self._source.rows(rule, at, is_now=is_now)
+        self._rest(min(self._elapsed_s() - began, REST_S_MAX))
+        return rows
+
+    def suspects(self, rule: Rule, since: datetime, until: datetime) -> Spans | None:
+        return self._source.suspects(rule, since, until)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def names_of(query: str | None) -> frozenset[str]:
+    """The parameters of a query; of none, none."""
+    return frozenset(parameter.name for parameter in find(query).parameters) if query else frozenset()
 
 
 def values_of(rule: Rule, at: datetime, *, is_now: bool) -> dict[str, object]:
@@ -82,7 +157,7 @@ def values_of(rule: Rule, at: datetime, *, is_now: bool) -> dict[str, object]:
 
     Of the present, `to` is left open: a host whose clock is ahead is not to vanish for it.
     """
-    names = names_of(rule)
+    names = names_of(rule.query)
     given: dict[str, object] = {
         "at": at,
         "from": at - timedelta(seconds=rule.window),

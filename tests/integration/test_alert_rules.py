@@ -1,13 +1,18 @@
 """Every shipped rule on tiny rows: it fires, it does not just below its threshold, and it clears below the clear one."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.judging import judge_cells
+from queries.alerts.backtest import Episode, Plan, backtest, planned
 from queries.alerts.loading import SHIPPED, load_rules
 from queries.alerts.notifying import Alert
+from queries.alerts.rule import Rule
+from queries.alerts.sources import StoredSource
+from queries.runner import Rows
 from tests.fixtures.alert_rows import CELL_S, ENDED, RULES, Fleet, Watch
 from tests.fixtures.query_rows import ENGINE, believing
 
@@ -327,6 +332,48 @@ def test_what_arrives_an_hour_late_is_history_and_no_news(fleet: Fleet) -> None:
     for number in range(118, 123):
         fleet.cell(number, 0)
     assert watch.states(after(121), after(123)) == ["inactive", "inactive"]
+
+
+def test_looking_back_where_something_is_suspected_finds_as_much(fleet: Fleet) -> None:
+    """An engine is well, is fooled and stuck for three cells, and is well again."""
+    right, fooled = (believing({"P128": (ms, 10.0), "decode": (13.0, 4.4)}) for ms in (28.0, 34.0))
+    for number in range(14):
+        if number in (3, 4, 5):
+            executions = fleet.rounds(number * CELL_S, ["decode"] * 30, gpu_ms=13.0, wall_ms=990.0, **fooled)
+        else:
+            executions = fleet.rounds(number * CELL_S, ["P128"] * 30, gpu_ms=28.0, **right)
+        fleet.arrive(executions)
+    since, until = fleet.at(CELL_S), fleet.at(15 * CELL_S)
+    rules = [RULES.named(name) for name in ("StuckInPlain", "EstimateInflation")]
+    everywhere = planned(rules[0].model_copy(update={"suspects": None}), fleet.source, since, until, None)
+    thorough = [looked_back(rule, fleet, everywhere) for rule in rules]
+    assert [(len(episodes), looks) for episodes, looks in thorough] == [(1, 15), (1, 15)]
+    unjudged = planned(rules[1], fleet.source, since, until, None)
+    assert all(map(unjudged.is_worth_it, unjudged.at)), "what nobody judged is suspected"
+    judge_cells(fleet.client, 86_400)
+    for rule, (expected, _) in zip(rules, thorough, strict=True):
+        episodes, looks = looked_back(rule, fleet, planned(rule, fleet.source, since, until, None))
+        fired = [(one.alert, one.identity, one.fired_at, one.ended_at, one.ended) for one in episodes]
+        assert fired == [(one.alert, one.identity, one.fired_at, one.ended_at, one.ended) for one in expected]
+        assert looks < 15
+
+
+def looked_back(rule: Rule, fleet: Fleet, plan: Plan) -> tuple[tuple[Episode, ...], int]:
+    """What would have fired, and how often the store was asked for it."""
+    counted = Counting(fleet.source)
+    return backtest(rule, counted, plan), counted.looks
+
+
+class Counting:
+    """A source, and how often it was asked."""
+
+    def __init__(self, source: StoredSource) -> None:
+        self._source = source
+        self.looks = 0
+
+    def rows(self, rule: Rule, at: datetime, *, is_now: bool) -> Rows:
+        self.looks += 1
+        return self._source.rows(rule, at, is_now=is_now)
 
 
 def test_late_data_of_a_stuck_engine_neither_resolves_nor_forgets(fleet: Fleet) -> None:

@@ -124,10 +124,15 @@ def history(addresses: Addresses) -> list[dict[str, Any]]:
 
 
 def test_what_would_have_fired(collector: Addresses) -> None:
-    tested = tachograph(collector, "alerts", "backtest", "StuckInPlain", "--since", "2m", "--step", "10")
+    tested = tachograph(collector, "alerts", "backtest", "StuckInPlain", "--since", "1m", "--step", "10")
     assert tested.returncode == 0, tested.stderr
     assert "StuckInPlain" in tested.stdout
     assert "on at the end: node-1 sits in plain decode" in tested.stdout
+    assert "10 s" in tested.stdout
+    assert "between two looks" not in tested.stdout, "as often as the evaluator"
+    silent = tachograph(collector, "alerts", "backtest", "EngineSilent", "--since", "1m")
+    assert silent.returncode == 0, silent.stderr
+    assert "what came and went between two looks is not found" in silent.stdout
     assert tachograph(collector, "alerts", "backtest", "CollectorBacklog").returncode == 2
 
 

@@ -1,16 +1,14 @@
 """`tachograph alerts backtest`: what the rules would have done."""
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
-from engine_hooks.commands.terminal import folding, output_console
+from queries.commands.alerts.looks import looks
 from queries.commands.alerts.settings import EvaluatingSettings
 
 if TYPE_CHECKING:
@@ -21,48 +19,59 @@ def backtest(
     settings: EvaluatingSettings,
     *,
     rule: Annotated[str | None, typer.Argument(help="One rule; without it, every rule with a query.")] = None,
-    since: Annotated[str, typer.Option(metavar="TIME", help="From then on: ISO 8601, or -7d; 7d is the same.")] = "-1d",
+    since: Annotated[str, typer.Option(metavar="TIME", help="From then on: ISO 8601, or -6h; 6h is the same.")] = "-6h",
     until: Annotated[str, typer.Option(metavar="TIME", help="Up to then.")] = "now",
-    step: Annotated[float, typer.Option(min=1, max=3600, help="Seconds between two evaluations.")] = 30.0,
+    step: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            max=3600,
+            help="Seconds between two looks.",
+            show_default="30, or what makes 360 looks at a rule",
+        ),
+    ] = None,
 ) -> None:
     """Evaluate the rules on stored data as if they had run then: what would have fired, how often, and how long after the
     trouble began someone could have seen it.
 
+    It rests after each query for as long as that took, so that the rules of the present are answered meanwhile.
+
     Exit codes: 0 done; 2 a wrong call; 3 no ClickHouse answers; 4 ClickHouse refused a query.
     """
     from queries.alerts.backtest import backtest as tested  # noqa: PLC0415 (slow to load)
-    from queries.alerts.backtest import instants  # noqa: PLC0415
+    from queries.alerts.backtest import planned  # noqa: PLC0415
     from queries.alerts.loading import load_rules  # noqa: PLC0415
     from queries.alerts.looking_back import instant_of  # noqa: PLC0415
-    from queries.alerts.sources import StoredSource  # noqa: PLC0415
+    from queries.alerts.sources import GENTLE, GentleSource, StoredSource  # noqa: PLC0415
 
     rules = load_rules(settings.alert_rules, settings.alert_interval_s)
     chosen = [rules.named(rule)] if rule else [one for one in rules.rules if one.query]
-    source = StoredSource(settings.clickhouse_url, settings.rows_url)
+    source = GentleSource(StoredSource(settings.clickhouse_url, settings.rows_url, GENTLE))
     start = instant_of(f"-{since}" if since[:1].isdigit() and since[-1:] in "smhd" else since)
     end = instant_of(until)
-    console = output_console()
-    summary = Table("rule", "fired", "series", "seen after", "lasted", box=None, pad_edge=False)
+    plans = [planned(one, source, start, end, step) for one in chosen]
+    console = Console()
+    summary = Table("rule", "looked every", "fired", "series", "seen after", "lasted", box=None, pad_edge=False)
     episodes: list[Episode] = []
-    for one in chosen:
-        every_s = max(step, one.every)
-        watching = progress(one.alert)
-        found = tested(one, source, instants(start, end, every_s), every_s, watching)
-        summary.add_row(one.alert, str(len(found)), str(len({each.identity for each in found})), *durations(found))
-        episodes += found
+    with looks(sum(len(plan.at) for plan in plans)) as watching:
+        for one, plan in zip(chosen, plans, strict=True):
+            found = tested(one, source, plan, watching(one.alert))
+            series = {each.identity for each in found}
+            summary.add_row(one.alert, f"{plan.step_s:,.0f} s", str(len(found)), str(len(series)), *durations(found))
+            episodes += found
     for episode in sorted(episodes, key=lambda each: each.fired_at):
         console.print(line_of(episode), soft_wrap=True, markup=False)
-    console.print(folding(summary))
+    console.print(summary)
+    if any(plan.step_s > max(settings.alert_interval_s, one.every) for one, plan in zip(chosen, plans, strict=True)):
+        console.print(coarse(settings.alert_interval_s), soft_wrap=True)
 
 
-def progress(name: str) -> Callable[[Iterable[datetime]], Iterable[datetime]]:
-    """A bar on a terminal's standard error."""
-    console = Console(stderr=True)
-
-    def watching(at: Iterable[datetime]) -> Iterable[datetime]:
-        return track(list(at), name, console=console, transient=True, disable=not console.is_terminal)
-
-    return watching
+def coarse(interval_s: float) -> str:
+    """What a step leaves out."""
+    return (
+        f"The evaluator looks every {interval_s:g} s. Here what came and went between two looks is not found, and the rest"
+        f" is seen later: --step {interval_s:g}, of a shorter time or one rule, shows it."
+    )
 
 
 def durations(episodes: "Sequence[Episode]") -> tuple[str, str]:
