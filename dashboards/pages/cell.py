@@ -9,7 +9,7 @@ from dashboards.charts.gpu_lanes import SELECTION
 from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, GRAPHS_PAGE, WHAT_IF_PAGE, cell_parameters, graphs_parameters
 from dashboards.parts.address import heed_number, heeded
-from dashboards.parts.cell_chooser import offer_cells
+from dashboards.parts.cell_chooser import cell_named
 from dashboards.parts.charted import show_chart
 from dashboards.parts.notices import Known, say_freshness, say_problem, viewer_zone
 from dashboards.questions.cells import CANDIDATES_MAX, EXECUTIONS_MAX, around, bounds, is_running, window
@@ -222,10 +222,6 @@ def ended(instance: str, name: str) -> None:
 
 
 st.title("What happened in this cell?", anchor=False)
-asked_engine, asked_cell = st.query_params.get("engine", ""), st.query_params.get("cell", "")
-if not asked_engine or not asked_cell:
-    offer_cells(CELL_PAGE, "Open a cell from the Fleet page, or one of these.")
-elif is_live(cell_answer(asked_engine, asked_cell)):
-    live(asked_engine, asked_cell)
-else:
-    ended(asked_engine, asked_cell)
+asked = cell_named(CELL_PAGE, "Open a cell from the Fleet page, or one of these.")
+if asked is not None:
+    (live if is_live(cell_answer(*asked)) else ended)(*asked)

@@ -7,7 +7,7 @@ from dashboards.charts.replayed_choices import noted_within, replayed_choices
 from dashboards.charts.simulated_runs import simulated_runs
 from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, WHAT_IF_PAGE, cell_parameters
-from dashboards.parts.cell_chooser import offer_cells
+from dashboards.parts.cell_chooser import cell_named
 from dashboards.parts.charted import show_chart
 from dashboards.parts.controls import choose_one
 from dashboards.parts.noted import noted_about, say_noted
@@ -126,8 +126,6 @@ def page(instance: str, name: str) -> None:
 
 
 st.title("What would another cost model have done?", anchor=False)
-asked_engine, asked_cell = st.query_params.get("engine", ""), st.query_params.get("cell", "")
-if asked_engine and asked_cell:
-    page(asked_engine, asked_cell)
-else:
-    offer_cells(WHAT_IF_PAGE, "Open a cell from the Cell page, or one of these.")
+asked = cell_named(WHAT_IF_PAGE, "Open a cell from the Cell page, or one of these.")
+if asked is not None:
+    page(*asked)

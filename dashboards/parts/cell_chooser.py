@@ -1,21 +1,52 @@
-"""Where a URL names no cell: some to choose from."""
+"""Which cell a URL names; where it names none: some to choose from."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import pandas as pd
 import streamlit as st
 
 from dashboards.links import cell_parameters
 from dashboards.parts.notices import say_problem, viewer_zone
+from dashboards.questions.cells import window
 from dashboards.questions.verdicts import cells_now, stuck_now
 from dashboards.reading.answers import Answer
 from dashboards.rows import Row, rows_of
-from dashboards.words.texts import clock, engine_label, escaped, percent
+from dashboards.words.texts import clock, engine_label, escaped, percent, short_instance
 
 OFFERED_MAX = 20
 RECENTLY: tuple[dict[str, str | int], ...] = ({"from_": "-1h"}, {"from_": "-1d"})
 """How far back to look, the quickest answer first: a day of a fleet is some hundred thousand cells."""
 EVER: tuple[dict[str, str | int], ...] = ({"last_s": 0},)
+
+
+def cell_named(page: str, invitation: str) -> tuple[str, str] | None:
+    """The cell that the address names: its engine's instance, and its name. Without an engine, the only one of its name.
+
+    Where it names none, or there is not just one, some are offered.
+
+    Args:
+        page: The page's file.
+        invitation: What to do where no cell is named, in one sentence.
+    """
+    engine, cell = st.query_params.get("engine", ""), st.query_params.get("cell", "")
+    if engine and cell:
+        return engine, cell
+    if not cell:
+        offer_cells(page, invitation)
+        return None
+    told = cells_now(cell=cell, limit=OFFERED_MAX, **window(cell))
+    engines = [] if told.rows.empty else list(told.rows.service_instance_id.unique())
+    if len(engines) == 1:
+        return str(engines[0]), cell
+    say_problem([told])
+    if engines:
+        several = f"{len(engines)} engines have" if len(engines) < OFFERED_MAX else "Many engines have"
+        st.info(f"{several} a cell {escaped(cell)}: choose whose.", icon=":material/touch_app:")
+        link_cells(page, told.rows)
+    elif told.known:
+        offer_cells(page, f"No execution of a cell {escaped(cell)} is stored; it may have expired. There are these.")
+    return None
 
 
 def offer_cells(page: str, invitation: str) -> None:
@@ -36,7 +67,12 @@ def offer_cells(page: str, invitation: str) -> None:
         st.info("No executions are stored yet.", icon=":material/inbox:")
         return
     st.info(invitation, icon=":material/touch_app:")
-    for row in rows_of(cells.rows if stuck.rows.empty else stuck.rows):
+    link_cells(page, cells.rows if stuck.rows.empty else stuck.rows)
+
+
+def link_cells(page: str, cells: pd.DataFrame) -> None:
+    """A link to a page for each of these cells."""
+    for row in rows_of(cells):
         st.page_link(page, label=label_of(row), query_params=cell_parameters(row.service_instance_id, row.cell))
 
 
@@ -53,4 +89,5 @@ def label_of(row: Row) -> str:
     """A cell: when, whose, and whether it is stuck."""
     began = clock(row.started_at, viewer_zone(), datetime.now(UTC))
     plain = "" if row.plain_fraction != row.plain_fraction else f" · {percent(row.plain_fraction)} plain decode"
-    return f"{began} · {escaped(engine_label(row))} · {escaped(row.cell)}{plain}"
+    engine = f"{escaped(engine_label(row))} / {escaped(short_instance(row))}"
+    return f"{began} · {engine} · {escaped(row.cell)}{plain}"

@@ -1,5 +1,6 @@
 """Addresses that ask for what there is not: told, and shown is something that there is."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,10 +8,15 @@ import pytest
 import streamlit as st
 from clickhouse_connect.driver.client import Client
 
-from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, SQL_PAGE
+from collector.decoding.wire import request_id_of
+from collector.request_store import ReceivedRequest, RequestStore
+from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, SQL_PAGE, WHAT_IF_PAGE
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
+from tests.fixtures.otlp_files import requests_in
 from tests.fixtures.pages import checked, page_opened, said
 
+TWIN = "11111111-2222-3333-4444-555566667777"
+"""Another engine, with a cell of the same name."""
 STUCK = {"engine": STUCK_INSTANCE, "cell": STUCK_CELL}
 
 
@@ -82,3 +88,33 @@ def test_what_there_is_is_not_told_of(
     labelled_url: str, monkeypatch: pytest.MonkeyPatch, page: str, asked: dict[str, str]
 ) -> None:
     assert "The address says" not in said(page_opened(page, labelled_url, monkeypatch, **asked))
+
+
+@pytest.mark.parametrize("page", [CELL_PAGE, WHAT_IF_PAGE])
+class TestCellWithoutEngine:
+    def test_the_only_one_is_opened(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+        text = said(page_opened(page, labelled_url, monkeypatch, cell=STUCK_CELL))
+        assert f"instance {STUCK_INSTANCE}" in text
+
+    def test_of_several_one_is_chosen(
+        self, store: Client, data_dir: Path, cases: Path, monkeypatch: pytest.MonkeyPatch, page: str
+    ) -> None:
+        with labelled_store(store, data_dir, cases, ("r008", "r014")) as url:
+            now_ms = time.time_ns() // 1_000_000
+            bodies = [
+                body.replace(STUCK_INSTANCE.encode(), TWIN.encode())
+                for body in requests_in(cases / "cells" / "r014.otlp.gz")
+            ]
+            RequestStore(store).insert([ReceivedRequest.of(request_id_of(body), body, now_ms) for body in bodies])
+            app = page_opened(page, url, monkeypatch, cell=STUCK_CELL)
+        assert f"2 engines have a cell {STUCK_CELL}: choose whose." in said(app)
+        links = [link.proto.label for link in app.get("page_link")]
+        assert len(links) == 2
+        assert any(TWIN[-8:] in link for link in links)
+
+    def test_none_is_told_and_others_offered(
+        self, labelled_url: str, monkeypatch: pytest.MonkeyPatch, page: str
+    ) -> None:
+        app = page_opened(page, labelled_url, monkeypatch, cell="bench-nope")
+        assert "No execution of a cell bench-nope is stored" in said(app)
+        assert app.get("page_link")
