@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from engine_hooks.commands.terminal import folding, output_console
 from queries.commands.alerts.looks import looks
 from queries.commands.alerts.settings import EvaluatingSettings
 
@@ -50,7 +50,7 @@ def backtest(
     start = instant_of(f"-{since}" if since[:1].isdigit() and since[-1:] in "smhd" else since)
     end = instant_of(until)
     plans = [planned(one, source, start, end, step) for one in chosen]
-    console = Console()
+    console = output_console()
     summary = Table("rule", "looked every", "fired", "series", "seen after", "lasted", box=None, pad_edge=False)
     episodes: list[Episode] = []
     with looks(sum(len(plan.at) for plan in plans)) as watching:
@@ -61,7 +61,7 @@ def backtest(
             episodes += found
     for episode in sorted(episodes, key=lambda each: each.fired_at):
         console.print(line_of(episode), soft_wrap=True, markup=False)
-    console.print(summary)
+    console.print(folding(summary))
     if any(plan.step_s > max(settings.alert_interval_s, one.every) for one, plan in zip(chosen, plans, strict=True)):
         console.print(coarse(settings.alert_interval_s), soft_wrap=True)
 
