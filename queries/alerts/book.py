@@ -45,6 +45,7 @@ class Entry:
         if self.standing.state == State.NO_DATA:
             annotations["no_data"] = "nothing is known of it now; these are the last values"
         if self.standing.state == State.GONE:
+            annotations["summary"] = f"given up, last: {annotations.get('summary', '')}"
             annotations["gone"] = "it was not seen to recover: nothing was heard of it for so long that it is given up"
         url = f"{dashboards_url.rstrip('/')}/{self.link.lstrip('/')}" if dashboards_url else ""
         return Alert(self.labels, annotations, self.starts_at or datetime.now(UTC), self.ends_at, url)

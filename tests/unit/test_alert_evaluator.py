@@ -96,6 +96,7 @@ def test_an_engine_that_leaves_for_good_is_given_up_and_not_resolved(tmp_path: P
     gone = next(alert for alert in one.told() if alert.labels["host_name"] == "a")
     assert gone.ends_at
     assert "not seen to recover" in gone.annotations["gone"]
+    assert gone.annotations["summary"] == "given up, last: 2.0 on a"
 
 
 @pytest.mark.parametrize("jump_s", [3600, -3600, 86400 * 365])
