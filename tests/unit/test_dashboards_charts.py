@@ -307,7 +307,7 @@ def test_the_table_of_stuck_cells_links_each() -> None:
     [
         ({}, "inflated estimates"),
         ({"inflated": False}, "not the estimates"),
-        ({"inflated": False, "ended_at": pd.Timestamp.now(UTC)}, "not judged yet"),
+        ({"inflated": False, "ended_at": pd.Timestamp("2200-01-01", tz=UTC)}, "not judged yet"),
         ({"inflated": False, "whole": True}, "not the estimates"),
         ({"inflated": False, "whole": True, "gain_percent": None}, "not known"),
         ({"inflated": False, "whole": False}, "not judged yet"),
