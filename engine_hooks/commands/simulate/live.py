@@ -19,7 +19,7 @@ from engine_hooks.simulator.recording import simulated_resource
 
 VERSION = "1"
 """Of the simulated engine's event model: the published experiment's."""
-FLUSH_S = 1.8
+FLUSH_S = 2.5
 """How long the end waits for the collector to take what is still in the buffer."""
 
 
