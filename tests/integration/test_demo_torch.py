@@ -17,9 +17,12 @@ from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.torch_demo.host_delay import HostDelay, HostDelays
 from engine_hooks.torch_demo.starting import engine_on
 from tests.fixtures.running import ROOT, Addresses, running_collector, tachograph
+from tests.fixtures.senders import eventually
 
 SECONDS = 3.7
 STUMBLE_AT_S = 0.5
+LATE_WITH_THE_STUMBLE = 2
+"""Rounds that one stumble makes late: its own, and the one behind it."""
 ATTEMPTS = 3
 
 
@@ -50,7 +53,15 @@ def undisturbed(addresses: Addresses, cost_model: str) -> Ran:
         assert recorder.flush(30)
     assert not any(recorder.losses.values())
     assert not any(engine.executions.losses.values())
+    wait_until_stored(addresses, cost_model, engine.totals.executions)
     return Ran(cost_model, engine.totals.executions, engine.totals.plain_fraction, len(engine.delays.met) == 1)
+
+
+def wait_until_stored(addresses: Addresses, cell: str, executions: int) -> None:
+    """What is acknowledged is on disk, and in ClickHouse a moment later."""
+    with clickhouse_connect.get_client(dsn=addresses.clickhouse_url) as client:
+        count = "SELECT count() FROM graph_executions WHERE cell_id = {cell:String}"
+        eventually(lambda: client.query(count, parameters={"cell": cell}).result_rows[0][0] >= executions)
 
 
 def rows(addresses: Addresses, name: str, cell: str) -> list[dict[str, Any]]:
@@ -98,15 +109,16 @@ def test_the_command_gets_stuck_as_well_where_the_machine_lets_it(collector: Add
         )
         assert done.returncode == 0, done.stderr
         summary = json.loads(done.stdout)
+        wait_until_stored(collector, cell, summary["sent"])
         (stored,) = rows(collector, "cells", cell)
         assert int(stored["executions"]) + sum(summary["lost"].values()) >= summary["executions"] > 100
         assert int(stored["executions"]) == summary["sent"]
         if rows(collector, "stuck_plain", cell):
             assert len(summary["host_delays"]) == 1
             return
-        late = late_share(collector, cell)
-        assert late > 0.01, f"not stuck although the host was hardly ever late ({late:.2%}): {summary}"
-    pytest.skip(f"this machine is too busy: the host is late at {late:.0%} of the rounds by itself")
+        late = late_rounds(collector, cell)
+        assert late > LATE_WITH_THE_STUMBLE, f"not stuck although nothing but the stumble was late: {summary}"
+    pytest.skip(f"this machine is too busy: the host was late at {late} rounds, the stumble's among them")
 
 
 def test_by_processor_time_the_command_gets_stuck_on_any_machine(collector: Addresses) -> None:
@@ -116,6 +128,7 @@ def test_by_processor_time_the_command_gets_stuck_on_any_machine(collector: Addr
     assert done.returncode == 0, done.stderr
     assert "nothing listens" not in done.stderr
     summary = json.loads(done.stdout)
+    wait_until_stored(collector, summary["cell"], summary["sent"])
     (stuck,) = rows(collector, "stuck_plain", summary["cell"])
     assert stuck["service_instance_id"] == summary["service_instance_id"]
     assert stuck["plain_fraction"] == pytest.approx(summary["plain_fraction"], abs=1e-6)
@@ -152,18 +165,18 @@ def test_without_a_collector_it_says_so_at_once_and_fails(tmp_path: Path) -> Non
     assert "; 0 sent; lost: " in done.stdout
 
 
-def late_share(addresses: Addresses, cell: str) -> float:
-    """Share of executions before which the device idled for more than 5 ms."""
+def late_rounds(addresses: Addresses, cell: str) -> int:
+    """Executions before which the device idled for more than 5 ms."""
     client = clickhouse_connect.get_client(dsn=addresses.clickhouse_url)
     try:
         answer = client.query(
-            "SELECT countIf(graph_wall_time_ns - graph_gpu_time_ns > 5e6 AND graph_queue_depth = 0) / count() "
+            "SELECT countIf(graph_wall_time_ns - graph_gpu_time_ns > 5e6 AND graph_queue_depth = 0) "
             "FROM graph_executions WHERE cell_id = {cell:String}",
             parameters={"cell": cell},
         )
     finally:
         client.close()
-    return float(answer.first_row[0])
+    return int(answer.result_rows[0][0])
 
 
 WITHOUT_TORCH = """
