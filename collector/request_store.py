@@ -12,7 +12,7 @@ from clickhouse_connect.driver.httpclient import HttpClient
 from collector.acceptance import Outcome, ReceivedRequest
 from collector.decoding.packing import ENCODING, packed
 from collector.decoding.wire import REQUEST_SCHEMA, marks
-from collector.rollups import mend_rollups
+from collector.rollups import ARRIVED, arrivals, mend_rollups
 from collector.spool.records import token_of
 
 _OUTCOMES: Final = """
@@ -22,15 +22,11 @@ WHERE request_id IN {request_ids:Array(String)}
 GROUP BY request_id
 """
 
-_LOST: Final = """
+_LOST: Final = f"""
 SELECT
-    (SELECT count() FROM graph_executions
-        WHERE received_at BETWEEN fromUnixTimestamp64Milli({first:Int64}) AND fromUnixTimestamp64Milli({last:Int64})
-            AND toUnixTimestamp64Milli(received_at) IN {arrived:Array(Int64)})
-  < (SELECT sum(stored) FROM request_outcomes
-        WHERE received_at BETWEEN fromUnixTimestamp64Milli({first:Int64}) AND fromUnixTimestamp64Milli({last:Int64})
-            AND toUnixTimestamp64Milli(received_at) IN {arrived:Array(Int64)})
-"""
+    (SELECT count() FROM graph_executions WHERE {ARRIVED})
+  < (SELECT sum(stored) FROM request_outcomes WHERE {ARRIVED})
+"""  # noqa: S608 -- our own condition
 
 _INSERT_SETTINGS: Final[Mapping[str, Any]] = {
     # The defaults of these changed between ClickHouse's versions, and exactly-once hangs on each.
@@ -83,8 +79,7 @@ class RequestStore:
         ClickHouse notes an insert's token before it commits the rows. If it dies in between, every later attempt
         with that token passes for a repetition, and stores nothing.
         """
-        arrived = sorted({one.received_unix_ms for one in batch})
-        parameters = {"arrived": arrived, "first": arrived[0], "last": arrived[-1]}
+        parameters = arrivals(one.received_unix_ms for one in batch)
         ((lost,),) = self._client.query(_LOST, parameters=parameters, settings=dict(_READ_SETTINGS)).result_rows
         return bool(lost)
 
