@@ -13,6 +13,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.backup.manifest import SPOOL, STORE, BackupError, Manifest, sha256_of
 from collector.clickhouse import BACKUP_DISK, backup_links, first_line
+from collector.spool.database import has_tables
 
 _UNFINISHED: Final = ".unfinished"
 _MARKER: Final = "tachograph-backup.unfinished"
@@ -115,9 +116,12 @@ def _copy_spool(spool: Path, to: Path) -> int:
     """A copy as of one moment, though others write; the requests that wait in it."""
     if not spool.exists():
         return 0
-    with closing(sqlite3.connect(f"{spool.resolve().as_uri()}?mode=ro", uri=True)) as read, closing(sqlite3.connect(to)) as written:  # fmt: skip
-        read.backup(written)
-        (waiting,) = written.execute("SELECT count(*) FROM requests").fetchone()
+    with closing(sqlite3.connect(f"{spool.resolve().as_uri()}?mode=ro", uri=True)) as read:
+        if not has_tables(read):
+            return 0
+        with closing(sqlite3.connect(to)) as written:
+            read.backup(written)
+            (waiting,) = written.execute("SELECT count(*) FROM requests").fetchone()
     return int(waiting)
 
 

@@ -69,7 +69,9 @@ def open_for_writing(file: Path) -> sqlite3.Connection:
         # Some builds of SQLite overwrite what is deleted, so that letting go of requests needs as much disk as they do.
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-        connection.executescript(files("collector").joinpath("spool/tables.sql").read_text("utf-8"))
+        # All tables or none: whoever looks in from beside sees no half of them.
+        tables = files("collector").joinpath("spool/tables.sql").read_text("utf-8")
+        connection.executescript(f"BEGIN IMMEDIATE; {tables} COMMIT;")
         return connection
 
 
@@ -80,14 +82,22 @@ def opened_beside(file: Path) -> Iterator[sqlite3.Connection]:
     Raises:
         SpoolError: there is no spool, or it cannot be read.
     """
+    missing = SpoolError(f"there is no spool at {file}: no collector has run with this --data-dir")
     if not file.exists():
-        raise SpoolError(f"there is no spool at {file}: no collector has run with this --data-dir")
+        raise missing
     with speaking_of(file):
         connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", _BUSY_S, isolation_level=None, uri=True)
         try:
+            if not has_tables(connection):
+                raise missing
             yield connection
         finally:
             connection.close()
+
+
+def has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether the file is a spool already, and not one that a collector is about to make."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from queries.alerts.errors import AlertStateError
 from queries.alerts.states import Standing, State
 
 FILE: Final = "alerts.sqlite"
-TABLES: Final = (Path(__file__).parent / "memory.sql").read_text(encoding="utf-8")
+TABLES: Final = f"BEGIN IMMEDIATE; {(Path(__file__).parent / 'memory.sql').read_text(encoding='utf-8')} COMMIT;"
+"""All or none: whoever reads beside the evaluator that is making them sees no half of them."""
 OUTBOX_ROWS_MAX: Final = 100_000
 """History rows that wait; beyond, the oldest are dropped and counted."""
 BATCH_ROWS: Final = 1000
@@ -116,7 +117,7 @@ class Memory:
 
 
 def remembered(directory: Path) -> tuple[dict[Identity, Entry], dict[str, float]]:
-    """What an evaluator remembers, and its counters, read beside it; nothing where none ever ran.
+    """What an evaluator remembers, and its counters, as of one moment, read beside it; nothing where none has begun yet.
 
     Raises:
         AlertStateError: the file cannot be read.
@@ -128,6 +129,9 @@ def remembered(directory: Path) -> tuple[dict[Identity, Entry], dict[str, float]
         with contextlib.closing(
             sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)
         ) as connection:
+            connection.execute("BEGIN")
+            if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                return {}, {}
             counters = dict(connection.execute("SELECT name, value FROM counters").fetchall())
             return read_entries(connection), counters
     except (sqlite3.Error, ValueError, KeyError, TypeError) as wrong:
