@@ -30,7 +30,7 @@ def at_each_statement(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[],
 
         def connected(*args: Any, **options: Any) -> sqlite3.Connection:
             monkeypatch.setattr(sqlite3, "connect", connect)
-            connection = connect(*args, **options)
+            connection: sqlite3.Connection = connect(*args, **options)
             connection.set_trace_callback(looked)
             return connection
 
