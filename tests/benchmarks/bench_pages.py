@@ -30,8 +30,9 @@ from collector.judging import judge_cells
 from collector.migrations import apply_schema, schema_files
 from dashboards.links import cell_address
 from tests.benchmarks.report import Result, show, table_of
-from tests.browser.driven import CHART, READY_S, browser, dashboards, free_port, settled, wait_until_served
+from tests.browser.driven import CHART, READY_S, browser, dashboards, settled, wait_until_served
 from tests.fixtures.generated import generate
+from tests.fixtures.ports import free_port
 from tests.fixtures.running import running_collector
 
 LATER_GOAL_MS: Final = 400.0

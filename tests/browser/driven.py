@@ -1,7 +1,6 @@
 """Debian's Chromium, driven by Playwright, and the dashboards served as a user starts them."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.fixtures.ports import free_port
 
 CHROMIUM = Path("/usr/bin/chromium")
 ROOT = Path(__file__).parents[2]
@@ -44,12 +45,6 @@ def browser() -> Iterator[Browser]:
             yield chromium
         finally:
             chromium.close()
-
-
-def free_port() -> int:
-    """A port that nothing listens on just now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @contextmanager

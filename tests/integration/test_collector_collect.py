@@ -13,20 +13,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from collector.ports import bind, port_of
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.doors import PROTOBUF
+from tests.fixtures.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 PORTS = ("OTLP_GRPC_PORT", "OTLP_HTTP_PORT", "CLICKHOUSE_PORT")
 
 
-def free_ports() -> dict[str, str]:
-    taken = [bind("127.0.0.1", 0, "no setting") for _ in PORTS]
-    ports = {f"TACHOGRAPH_{name}": str(port_of(one)) for name, one in zip(PORTS, taken, strict=True)}
-    for one in taken:
-        one.close()
-    return ports
+def port_settings() -> dict[str, str]:
+    return {f"TACHOGRAPH_{name}": str(port) for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)}
 
 
 def started(data_dir: Path, ports: dict[str, str]) -> subprocess.Popen[str]:
@@ -75,7 +71,7 @@ def wait_until_stored(ports: dict[str, str], executions: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_collects_tells_its_addresses_and_ends_in_time(tmp_path: Path, number: signal.Signals) -> None:
-    ports = free_ports()
+    ports = port_settings()
     with collecting(tmp_path, ports) as process:
         traces = f"http://127.0.0.1:{ports['TACHOGRAPH_OTLP_HTTP_PORT']}/v1/traces"
         assert httpx.post(traces, content=request_of([SpanCase("one")]), headers=PROTOBUF).status_code == 200
@@ -92,7 +88,7 @@ def test_collects_tells_its_addresses_and_ends_in_time(tmp_path: Path, number: s
 
 
 def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
-    ports = free_ports()
+    ports = port_settings()
     traces = f"http://127.0.0.1:{ports['TACHOGRAPH_OTLP_HTTP_PORT']}/v1/traces"
     for _ in range(2):
         # The same bytes each time: stored once, over a restart as well.
@@ -106,7 +102,7 @@ def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PORTS)
 def test_a_taken_port_is_one_line_before_anything_starts(tmp_path: Path, name: str) -> None:
     setting = f"TACHOGRAPH_{name}"
-    ports = free_ports()
+    ports = port_settings()
     with socket.create_server(("127.0.0.1", int(ports[setting]))), started(tmp_path, ports) as process:
         said = process.communicate(timeout=60)[0].strip()
     assert process.returncode != 0
@@ -118,10 +114,10 @@ def test_a_taken_port_is_one_line_before_anything_starts(tmp_path: Path, name: s
 
 def test_a_held_data_directory_is_one_line(tmp_path: Path) -> None:
     """Ours, and not the engine's own beside it."""
-    held_by = free_ports()
+    held_by = port_settings()
     with collecting(tmp_path, held_by) as running:
         wait_until_healthy(running, f"http://127.0.0.1:{held_by['TACHOGRAPH_OTLP_HTTP_PORT']}/readyz")
-        second = started(tmp_path, free_ports())
+        second = started(tmp_path, port_settings())
         said, _ = second.communicate(timeout=60)
     assert second.returncode == 1
     (line,) = said.splitlines()

@@ -1,7 +1,6 @@
 """`tachograph doctor`: each check on a healthy collector, and with the fault that it is for."""
 
 import json
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from collector.migrations import SchemaFile, schema_files
 from tests.fixtures.arrivals import arrive
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.doors import PROTOBUF, open_doors
+from tests.fixtures.ports import free_port
 from tests.fixtures.running import free_addresses, running_collector, tachograph
 
 SENT = 5
@@ -200,8 +200,3 @@ def test_the_command(tmp_path: Path) -> None:
     assert read["verdict"] == "ok"
     assert {check["verdict"] for check in read["checks"]} == {"ok"}
     assert LEDGER_OF_EXECUTIONS in {check["name"] for check in read["checks"]}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as opened:
-        return int(opened.getsockname()[1])

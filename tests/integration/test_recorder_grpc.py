@@ -3,7 +3,6 @@
 import gzip
 import logging
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from engine_hooks.contract.span import execution_of, resource_of
 from engine_hooks.recorder.losses import LossReason
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.sending import requests_of
+from tests.fixtures.ports import free_port
 from tests.fixtures.trace_service import HttpAnswer, TraceService, http_trace_service, trace_service
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +103,7 @@ def test_a_collector_that_is_away_costs_nothing_but_time_at_the_end(
     protocol: str, monkeypatch: pytest.MonkeyPatch, recorder: Callable[..., Recorder]
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{_free_port()}")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{free_port()}")
     running = recorder()
     for sequence in range(100):
         running.record(execution(sequence))
@@ -462,9 +462,3 @@ def _until(condition: Callable[[], bool], timeout_s: float = 5.0) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from collector.clickhouse import connection_string
 from collector.sql_endpoint.server import serving_sql
 from tests.fixtures.asking import START
 from tests.fixtures.databases import SERVER_URL
+from tests.fixtures.ports import free_port
 from tests.fixtures.query_rows import ENGINE, believing, insert, round_of
 from tests.fixtures.terminals import Terminal, on_terminal
 
@@ -207,8 +207,3 @@ def run(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         timeout=60,
         check=False,
     )
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as opened:
-        return int(opened.getsockname()[1])

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from dashboards import commands
 from dashboards.errors import PortTakenError
+from tests.fixtures.ports import free_port
 
 
 def settings(**values: Any) -> Any:
@@ -50,8 +51,7 @@ def test_another_address_takes_any_host_name() -> None:
 def test_the_pages_are_told_where_clickhouse_is(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[list[str], dict[str, str]]] = []
     monkeypatch.setattr(os, "execve", lambda _path, command, environment: called.append((command, environment)))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     commands.dashboard(settings(dashboard_port=port))
     ((command, environment),) = called
     assert environment["TACHOGRAPH_CLICKHOUSE_URL"] == "http://example:8123/db"
