@@ -21,5 +21,12 @@ class DoorLimits(NamedTuple):
     """How long the body of a request may take to arrive."""
     idle_s: float = 300.0
     """A gRPC connection without calls is closed after so long; clients open another by themselves."""
+    silent_s: float = 60.0
+    """When nothing has come over a gRPC connection for so long, the peer is pinged, with calls under way or without."""
+    answer_s: float = 20.0
+    """A peer that leaves a ping without an answer for so long is gone, and its connection is closed."""
+    ping_pause_s: float = 10.0
+    """Clients may ping so often, also without calls; one that does so more often is sent away. gRPC's own default, 5 min,
+    sends away exporters and load balancers that look after their connections."""
     head_bytes: int = 16 * 1024
     """Metadata of a gRPC call."""

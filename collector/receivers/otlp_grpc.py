@@ -25,7 +25,6 @@ EXPORT: Final = f"/{_SERVICE}/Export"
 _LONGEST_WAIT_S: Final = 60.0
 _CALLS_OF_ONE_CONNECTION: Final = 128
 _HANDSHAKE_MS: Final = 10_000
-_DEAD_AFTER_MS: Final = 60_000
 
 
 class GrpcReceiver:
@@ -118,7 +117,14 @@ def _options(limits: DoorLimits) -> list[tuple[str, int]]:
         ("grpc.max_concurrent_streams", _CALLS_OF_ONE_CONNECTION),
         ("grpc.max_connection_idle_ms", int(limits.idle_s * 1000)),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
-        ("grpc.keepalive_time_ms", _DEAD_AFTER_MS),
+        ("grpc.keepalive_time_ms", int(limits.silent_s * 1000)),
+        ("grpc.http2.ping_timeout_ms", int(limits.answer_s * 1000)),
+        # This is for what was sent and the peer's system does not confirm (TCP_USER_TIMEOUT); pings go by the line above.
+        ("grpc.keepalive_timeout_ms", int(limits.answer_s * 1000)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        # A peer without calls is asked as long as its connection is kept.
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.http2.min_ping_interval_without_data_ms", int(limits.ping_pause_s * 1000)),
         # Else two collectors could take one port, and each would get half of the calls.
         ("grpc.so_reuseport", 0),
     ]
