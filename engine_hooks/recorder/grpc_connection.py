@@ -26,6 +26,11 @@ _OPTIONS: Final = (
     # Otherwise a collector that was away for long is looked for every two minutes only.
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2_000),
+    # A collector that vanished without closing anything: a request that has heard nothing for 20 s pings, and 10 s later goes
+    # another way. Otherwise every request would go on into the dead connection, until TCP gives it up after a quarter of an hour.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),
     # Pings that measure how much could be received at once: answers are a few bytes, and each ping wakes threads.
     ("grpc.http2.bdp_probe", 0),
 )
