@@ -17,9 +17,14 @@ SOAK_DOORS = ("gRPC", "gRPC", "HTTP protobuf", "HTTP protobuf")
 SPANS = 500
 """Executions of one request."""
 MEMORY_TREND_MAX_MB_PER_MINUTE = 1.0
-"""Memory is not flat where all of the interval of its trend is above this."""
+"""Memory is flat where its trend is shown to be below this: all of the interval."""
+WINDOW_MINUTES = 5
+STRETCH_S = 90
+"""Longer than the engine takes from one letting go of merged parts to the next, so that each has such a moment."""
 _SETTLED_AFTER = 0.25
 """The share of a soak that passes before its memory is looked at: caches fill, and merges reach their full size."""
+_NEARLY_S = 30.0
+"""A stretch that lacks no more than this at its end is whole: points are some seconds apart, more on a busy machine."""
 
 
 class Soaked(Protocol):
@@ -34,17 +39,30 @@ class Soaked(Protocol):
 
 
 class Trend(NamedTuple):
-    """A line through the means of memory minute by minute, after the first quarter."""
+    """A line through the least memory of each 90 s, after the first quarter.
+
+    An insert and a merge take memory for seconds, and parts that were merged for a minute: what is never given back
+    raises the least as well, which swings half as much.
+    """
 
     mb_per_minute: float
     low: float
     high: float
     """95 % interval of the slope."""
-    minutes: int
+    stretches: int
+    """How many times 90 s."""
 
     @property
     def is_flat(self) -> bool:
-        return self.low <= MEMORY_TREND_MAX_MB_PER_MINUTE
+        return self.high < MEMORY_TREND_MAX_MB_PER_MINUTE
+
+
+class Window(NamedTuple):
+    """Memory in some minutes of a soak."""
+
+    from_minute: int
+    least_mb: float
+    mean_mb: float
 
 
 def soak(collector: AbstractContextManager[Soaked], minutes: float, every_s: float, say: Callable[[str], None]) -> dict[str, Any]:  # fmt: skip
@@ -68,21 +86,32 @@ def soak(collector: AbstractContextManager[Soaked], minutes: float, every_s: flo
         "acknowledged_ms": _acknowledged_ms(totals),
         "memory_peak_bytes": peak,
         "memory_trend": trend._asdict() if (trend := trend_of(curve)) else None,
+        "memory_windows": [window._asdict() for window in windows_of(curve)],
         "curve": curve,
     }
 
 
 def trend_of(curve: Sequence[dict[str, float]]) -> Trend | None:
-    """None where there are fewer than four minutes to fit: points within one minute lean on each other."""
-    by_minute: dict[int, list[float]] = {}
-    for point in curve:
-        if point["at_s"] >= curve[-1]["at_s"] * _SETTLED_AFTER:
-            by_minute.setdefault(int(point["at_s"] // 60), []).append(point["memory_mb"])
-    if len(by_minute) < 4:
+    """None where there are fewer than four times 90 s to fit: points within one lean on each other."""
+    settled_s = int(curve[-1]["at_s"] * _SETTLED_AFTER)
+    least = {at_s / 60: min(seen) for at_s, seen in _memory_by(STRETCH_S, curve, settled_s)}
+    if len(least) < 4:
         return None
-    fit = stats.linregress(list(by_minute), [statistics.fmean(points) for points in by_minute.values()])
-    half = float(stats.t.ppf(0.975, len(by_minute) - 2) * fit.stderr)
-    return Trend(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(by_minute))
+    fit = stats.linregress(list(least), list(least.values()))
+    half = float(stats.t.ppf(0.975, len(least) - 2) * fit.stderr)
+    return Trend(float(fit.slope), float(fit.slope) - half, float(fit.slope) + half, len(least))
+
+
+def windows_of(curve: Sequence[dict[str, float]]) -> list[Window]:
+    """Five minutes after five minutes, for people to look at."""
+    stretches = _memory_by(WINDOW_MINUTES * 60, curve)
+    return [Window(at_s // 60, min(seen), statistics.fmean(seen)) for at_s, seen in stretches]
+
+
+def _memory_by(stretch_s: int, curve: Sequence[dict[str, float]], from_s: int = 0) -> Iterator[tuple[int, list[float]]]:  # fmt: skip
+    """Where each stretch begins, in s, and memory in it; those that lie in the curve whole."""
+    for at_s in range(from_s, int(curve[-1]["at_s"] + _NEARLY_S) - stretch_s + 1, stretch_s):
+        yield at_s, [point["memory_mb"] for point in curve if at_s <= point["at_s"] < at_s + stretch_s]
 
 
 def complaints(measured: dict[str, Any]) -> list[str]:
@@ -92,7 +121,10 @@ def complaints(measured: dict[str, Any]) -> list[str]:
         found.append(f"{measured['acknowledged']:,} executions acknowledged, {measured['stored']:,} stored")
     trend = measured["memory_trend"]
     if trend and not Trend(**trend).is_flat:
-        found.append(f"memory grows by {trend['low']:.1f} to {trend['high']:.1f} MB a minute")
+        found.append(
+            f"memory is not flat: {trend['mb_per_minute']:+.1f} [{trend['low']:.1f}, {trend['high']:.1f}] MB a minute,"
+            f" to be below {MEMORY_TREND_MAX_MB_PER_MINUTE:+.1f}"
+        )
     return found
 
 
