@@ -7,6 +7,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from dashboards.access import PASSWORD, PASSWORD_FILE, passwords_of
+from dashboards.app.made_ready import made_ready
 from dashboards.app.pages_left import pass_over_pages_left
 from dashboards.app.password_gate import PasswordGate
 from dashboards.app.preloading import Preloading
@@ -18,4 +19,4 @@ if passwords is None:
     raise DashboardAccessError(f"{PASSWORD} is not set")
 pass_over_pages_left()
 middleware = [Middleware(PasswordGate, passwords=passwords), Middleware(Preloading)]
-app = st.App(Path(__file__).with_name("main.py"), middleware=middleware)
+app = st.App(Path(__file__).with_name("main.py"), lifespan=made_ready, middleware=middleware)

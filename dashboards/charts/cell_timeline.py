@@ -9,7 +9,6 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import estimates, gpu_lanes, idle_gaps, margins, notes, palette, queue_depth, throughput, times
-from dashboards.words.texts import utc_text
 from queries.annotations.marks import Mark
 from queries.findings.findings import Poison
 
@@ -75,7 +74,7 @@ def drawn_executions(executions: pd.DataFrame) -> pd.DataFrame:
             "graph": executions.graph_name,
             "purpose": executions.graph_purpose,
             "submitted_ms": submitted,
-            "submitted_utc": [utc_text(instant) for instant in executions.started_at],
+            "submitted_utc": times.utc(executions.started_at),
             "gpu_start_ms": gpu_start,
             "gpu_end_ms": gpu_start + gpu_ms,
             "gap_start_ms": gpu_start - executions.idle_gap_ns.clip(lower=0) / 1e6,

@@ -154,10 +154,9 @@ def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.D
     span = max(drawn.end_ms.max() - drawn.start_ms.min(), 1.0)
     narrowest = NARROWEST_PX * span / TYPICAL_WIDTH_PX
     drawn["end_ms"] = drawn.end_ms.clip(lower=drawn.start_ms + narrowest)
-    drawn["verdict"] = [verdict(row) for row in rows_of(drawn)]
     widths = (drawn.end_ms - drawn.start_ms) * (TYPICAL_WIDTH_PX / span)
-    drawn["mark"] = [mark(row, width) for row, width in zip(rows_of(drawn), widths, strict=True)]
-    return drawn
+    found = list(map(flags_of, drawn.stuck, drawn.inflated))
+    return drawn.assign(verdict=list(map(verdict, found, drawn.judged)), mark=list(map(mark, found, widths)))
 
 
 def in_order(cells: pd.DataFrame, engines: Sequence[str] | None) -> pd.DataFrame:
@@ -177,17 +176,20 @@ def row_name(row: Row, tokens_per_s: float) -> str:
     return SEPARATOR.join([row.host_name or "no host", short_instance(row), recipe, throughput, instance])
 
 
-def verdict(row: Row) -> str:
-    """The verdict on a cell in words."""
-    found = [name for name in ("stuck", "inflated") if getattr(row, name)]
+def flags_of(is_stuck: bool, is_inflated: bool) -> list[str]:
+    """A cell's flags as words."""
+    return [name for name, is_so in (("stuck", is_stuck), ("inflated", is_inflated)) if is_so]
+
+
+def verdict(found: Sequence[str], is_judged: bool) -> str:
+    """The verdict on a cell in words; `found` are its flags."""
     if found:
         return " and ".join(found)
-    return "fine" if row.judged else "no choice of graphs, or no decoding"
+    return "fine" if is_judged else "no choice of graphs, or no decoding"
 
 
-def mark(row: Row, width_px: float) -> str:
+def mark(found: Sequence[str], width_px: float) -> str:
     """A cell's flags as words, as letters, or not at all where it is too narrow (the strips remain)."""
-    found = [name for name in ("stuck", "inflated") if getattr(row, name)]
     if width_px >= LONG_WORD_PX * max(len(found), 1):
         return ", ".join(found)
     return "".join(name[0].upper() for name in found) if width_px >= SHORT_WORD_PX else ""

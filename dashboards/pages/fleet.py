@@ -180,6 +180,7 @@ with bar:
         tuple(time_parameters(chosen_range).items()),
         tuple((name, value) for name, value in chosen_names.items() if value),
         choose_concurrency(),
+        chosen_range.is_steady,
     )
     chosen_order = choose_order()
     hold_button(chosen_range, DEFAULT_RANGE)

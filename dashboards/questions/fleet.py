@@ -12,7 +12,7 @@ import pandas as pd
 
 from dashboards.questions.ranges import TimeRange, time_parameters
 from dashboards.questions.verdicts import cells_now, stuck_now
-from dashboards.reading.answers import Answer, answer, slow_answer
+from dashboards.reading.answers import Answer, Ask, answer, slow_answer
 from dashboards.words.texts import counted
 
 CELLS_MAX: Final = 3000
@@ -43,6 +43,13 @@ class Filters(NamedTuple):
     named: tuple[tuple[str, str], ...]
     """Host, package, recipe and arm, as far as they are chosen."""
     concurrency: int = 0
+    is_steady: bool = False
+    """Of the time, as `TimeRange.is_steady`."""
+
+    @property
+    def ask(self) -> Ask:
+        """How questions about this time are asked."""
+        return slow_answer if self.is_steady else answer
 
     @property
     def parameters(self) -> dict[str, str | int]:
@@ -72,10 +79,10 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
         filters: What to keep.
     """
     if cells_of(engines) <= CELLS_MAX:
-        return Fleet(narrowed(cells_now(**dict(filters.time)), filters), 0)
+        return Fleet(narrowed(cells_now(filters.ask, **dict(filters.time)), filters), 0)
     chosen = matching(engines, filters)
     if cells_of(chosen) <= CELLS_MAX:
-        return Fleet(narrowed(cells_now(**filters.parameters), filters), 0)
+        return Fleet(narrowed(cells_now(filters.ask, **filters.parameters), filters), 0)
     stretch_s = stretch_of(chosen.last_seen.max() - chosen.first_seen.min())
     found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
     return Fleet(found, stretch_s)
@@ -83,9 +90,9 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
 
 def stuck_cells(filters: Filters) -> Answer:
     """The stuck cells, worst first: of all that there are, unless those are too many to leave some out."""
-    told = stuck_now(limit=STUCK_MAX, **dict(filters.time))
+    told = stuck_now(filters.ask, limit=STUCK_MAX, **dict(filters.time))
     if filters and len(told.rows) == STUCK_MAX:
-        told = stuck_now(limit=STUCK_MAX, **filters.parameters)
+        told = stuck_now(filters.ask, limit=STUCK_MAX, **filters.parameters)
     return narrowed(told, filters)
 
 
@@ -96,7 +103,7 @@ def cells_of(engines: pd.DataFrame) -> int:
 
 def engines_in(time_range: TimeRange) -> Answer:
     """The engines of a time range."""
-    ask = slow_answer if time_range.is_long else answer
+    ask = slow_answer if time_range.is_steady else answer
     return ask("engines", **time_parameters(time_range))
 
 

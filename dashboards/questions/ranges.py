@@ -19,12 +19,12 @@ class TimeRange(NamedTuple):
     """The query parameter `to`; '' is now."""
 
     @property
-    def is_long(self) -> bool:
-        """Whether questions about it take long, so that they are asked seldom.
+    def is_steady(self) -> bool:
+        """Whether what is known of it hardly changes while one looks, so that it is asked for seldom: held, or long.
 
         All time is not: it may be a minute, of a record just imported.
         """
-        return self.length_s is not None and self.length_s >= LONG_S
+        return self.is_held or (self.length_s is not None and self.length_s >= LONG_S)
 
     @property
     def is_held(self) -> bool:

@@ -3,19 +3,19 @@
 A store that nobody judges for (no collector of ours runs, or none has looked yet) is asked to judge on the spot, which takes longer.
 """
 
-from dashboards.reading.answers import Answer, answer
+from dashboards.reading.answers import Answer, Ask, answer
 
 
-def cells_now(**parameters: str | int) -> Answer:
-    """Rows of `live_cells`, or else of `cells`."""
-    told = answer("live_cells", **parameters)
-    return told if is_judged(told) else answer("cells", **parameters)
+def cells_now(ask: Ask = answer, **parameters: str | int) -> Answer:
+    """Rows of `live_cells`, or else of `cells`; `ask` is `slow_answer` where they hardly change."""
+    told = ask("live_cells", **parameters)
+    return told if is_judged(told) else ask("cells", **parameters)
 
 
-def stuck_now(**parameters: str | int) -> Answer:
-    """Rows of `live_stuck`, or else of `stuck_plain`."""
-    told = answer("live_stuck", **parameters)
-    return told if is_judged(told) else answer("stuck_plain", **parameters)
+def stuck_now(ask: Ask = answer, **parameters: str | int) -> Answer:
+    """Rows of `live_stuck`, or else of `stuck_plain`; `ask` as for `cells_now`."""
+    told = ask("live_stuck", **parameters)
+    return told if is_judged(told) else ask("stuck_plain", **parameters)
 
 
 def inflation_now(cells: Answer, **parameters: str | int) -> Answer:

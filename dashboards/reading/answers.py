@@ -5,8 +5,10 @@ shown while a newer one is fetched. Where ClickHouse is away, the last good answ
 with its age and what is wrong.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 import pandas as pd
 
@@ -20,7 +22,7 @@ REFRESH_S = 2.0
 FRESH_S = 1.5
 """An answer younger than this is shown without asking, in s; just under `REFRESH_S`, so that every tick asks once."""
 SLOW_FRESH_S = 30.0
-"""The same for questions about a whole day or more, which take long and hardly change."""
+"""The same for questions about half a day or more, which take long, and about a held time: both hardly change."""
 ANSWERS_MAX = 48
 """Answers kept, of different questions or parameters; the least recently asked goes first."""
 
@@ -41,6 +43,8 @@ class Answer:
         return self.at is not None
 
 
+Ask: TypeAlias = Callable[..., Answer]
+"""`answer` or `slow_answer`."""
 LAST_GOOD = LastGood(Answer(), ANSWERS_MAX)
 
 
@@ -57,9 +61,10 @@ def answer(question: str, **parameters: str | int) -> Answer:
 
 
 def slow_answer(question: str, **parameters: str | int) -> Answer:
-    """The same as `answer`, asked again after `SLOW_FRESH_S` only."""
+    """The same as `answer`, asked again after `SLOW_FRESH_S` only; sooner where ClickHouse is away, to see it come back."""
     named = tuple(sorted((name.removesuffix("_"), value) for name, value in parameters.items()))
-    return shared_slow_answer(clickhouse_url(), question, named)
+    told = shared_slow_answer(clickhouse_url(), question, named)
+    return shared_answer(clickhouse_url(), question, named) if told.problem else told
 
 
 @shared(FRESH_S, ANSWERS_MAX, "Asking ClickHouse …")

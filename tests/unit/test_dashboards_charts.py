@@ -94,8 +94,7 @@ class TestFleetGrid:
 
     @pytest.mark.parametrize(("width_px", "shown"), [(200, "stuck, inflated"), (70, "SI"), (5, "")])
     def test_marks_shrink_with_the_cell(self, width_px: float, shown: str) -> None:
-        row = first_row(cells({"stuck": True, "inflated": True}))
-        assert fleet_grid.mark(row, width_px) == shown
+        assert fleet_grid.mark(["stuck", "inflated"], width_px) == shown
 
     def test_a_cell_without_a_choice_is_not_coloured(self) -> None:
         drawn = fleet_grid.grid_rows(cells({"has_speculative": False}, {"plain_fraction": None}, {}))

@@ -52,8 +52,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
         return Answer(cells({}, {"cell_concurrency": 64}, {"cell_concurrency": None}))
 
     monkeypatch.setattr(fleet, "answer", answering)
-    monkeypatch.setattr(fleet, "cells_now", lambda **values: answering("cells", **values))
-    monkeypatch.setattr(fleet, "stuck_now", lambda **values: answering("stuck_plain", **values))
+    monkeypatch.setattr(fleet, "cells_now", lambda _, **values: answering("cells", **values))
+    monkeypatch.setattr(fleet, "stuck_now", lambda _, **values: answering("stuck_plain", **values))
     monkeypatch.setattr(fleet, "slow_answer", answering)
     return questions
 

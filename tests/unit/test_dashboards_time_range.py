@@ -116,10 +116,15 @@ def test_parameters_of_ranges() -> None:
     begin, end = datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 1, 12, tzinfo=UTC)
     held = held_range(begin, end, "then")
     assert time_parameters(held) == {"from_": "2026-11-01T00:00:00+00:00", "to": "2026-11-01T12:00:00+00:00"}
-    assert held.is_long
     assert time_parameters(held_range(None, end, "then")) == {"last_s": 0, "to": "2026-11-01T12:00:00+00:00"}
     assert bounds(RANGES["all"]) == {"from_": "1970-01-01"}
     assert bounds(held)["to"] == "2026-11-01T12:00:00+00:00"
+
+
+def test_what_hardly_changes_is_asked_for_seldom() -> None:
+    end = datetime(2026, 11, 1, 12, tzinfo=UTC)
+    assert held_range(end - timedelta(minutes=1), end, "then").is_steady
+    assert {name for name, choice in RANGES.items() if choice.is_steady} == {"12 h", "24 h", "7 d"}
 
 
 @pytest.mark.parametrize(("length_s", "step_s"), [(600, 10), (7200, 30), (43_200, 120), (86_400, 300), (None, 1800)])
