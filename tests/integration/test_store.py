@@ -34,11 +34,24 @@ try:
 except CollectorError as error:
     print(error)
 """
+DROPPER = """
+import sys
+from pathlib import Path
+from collector.clickhouse import open_store
+with open_store(Path(sys.argv[1])) as client:
+    client.command("CREATE TABLE t (x Int64) ENGINE = MergeTree PARTITION BY x ORDER BY x")
+    client.command("INSERT INTO t SELECT number FROM numbers(130)", settings={"max_partitions_per_insert_block": 0})
+    threads = "SELECT value FROM system.metrics WHERE metric = 'GlobalThread'"
+    before = client.query(threads).first_row[0]
+    client.command("DROP TABLE t SYNC")
+    print(client.query(threads).first_row[0] - before)
+    print(client.query("SELECT value FROM system.server_settings WHERE name = 'query_condition_cache_size'").first_row[0])
+"""
 
 
-def opened(data_dir: Path) -> str:
+def opened(data_dir: Path, script: str = OPENER) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", OPENER, str(data_dir)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script, str(data_dir)], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -52,6 +65,13 @@ def holding(data_dir: Path) -> Iterator[None]:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "tachograph\n"
         yield
+
+
+def test_letting_go_of_many_parts_starts_no_threads_and_caches_have_a_bound(tmp_path: Path) -> None:
+    """Without a word in the engine's configuration it would be 125 threads, for good."""
+    threads, cache_bytes = map(int, opened(tmp_path, DROPPER).split())
+    assert threads < 20
+    assert cache_bytes == 8 * 1024**2
 
 
 def test_what_was_stored_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
