@@ -6,10 +6,10 @@ from engine_hooks.adapters.vllm.steps import DEVICE_WAIT_NS, Results, Step, Step
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import FeedbackReason, GpuTimeSource
 from engine_hooks.contract.validation import clock_trouble, refusal
-from engine_hooks.recorder.clock import MonotonicAnchor
+from engine_hooks.recorder.clock import Calendar
 from tests.fixtures.vllm_fakes import DECODE, MS, scheduled
 
-CLOCK = MonotonicAnchor(0, 1_700_000_000_000_000_000, 0)
+UNIX_NS = 1_700_000_000_000_000_000
 
 
 class Driven:
@@ -17,7 +17,8 @@ class Driven:
 
     def __init__(self, *, queued: bool = False) -> None:
         self.records: list[GraphExecution] = []
-        self.steps = Steps(self.records.append, queued=queued, speculates=False, clock=CLOCK)
+        calendar = Calendar(lambda: 0, lambda: UNIX_NS)
+        self.steps = Steps(self.records.append, queued=queued, speculates=False, calendar=calendar)
 
     def submit(self, at_ms: float) -> Step:
         step = self.steps.submit(scheduled(DECODE), int(at_ms * MS))
@@ -49,7 +50,7 @@ def test_one_at_a_time() -> None:
         driven.finish(driven.submit(submitted_ms), completed_ms)
     assert driven.times_ms() == [(0, 10, 10), (0, 8, 10)]
     assert [record.graph_after_idle for record in driven.records] == [True, False]
-    assert [record.started_at - CLOCK.unix_ns for record in driven.records] == [100 * MS, 112 * MS]
+    assert [record.started_at - UNIX_NS for record in driven.records] == [100 * MS, 112 * MS]
     assert {record.graph_completion_feedback_reason for record in driven.records} == {FeedbackReason.COMPLETION_INPUTS}
     assert {record.graph_gpu_time_source for record in driven.records} == {GpuTimeSource.HOST}
 

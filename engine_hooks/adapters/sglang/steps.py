@@ -10,10 +10,8 @@ from typing import Any, Final, NamedTuple
 from engine_hooks.adapters.sglang.device_times import DeviceTimes, StepTimer
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind
-from engine_hooks.recorder.clock import MonotonicAnchor
+from engine_hooks.recorder.clock import Calendar
 
-ANCHOR_NS: Final = 10_000_000_000
-"""How old the tie between the monotonic clock and the calendar may be before an idle engine renews it."""
 DEVICE_WAIT_NS: Final = 5_000_000_000
 """How long a finished step waits for its device times before the host's stand in."""
 IN_FLIGHT_MAX: Final = 64
@@ -79,24 +77,24 @@ class Steps:
         self,
         record: Callable[[GraphExecution], None],
         timer: StepTimer | None = None,
-        clock: MonotonicAnchor | None = None,
+        calendar: Calendar | None = None,
     ) -> None:
         self.in_flight: deque[Step] = deque()
         self.abandoned = 0
         """Steps whose results never came: the engine's own failures."""
         self._record = record
         self._timer = timer
-        self._clock = clock or MonotonicAnchor.take()
+        self._calendar = calendar or Calendar()
         self._sequence = 0
         self._unsettled: deque[tuple[Step, Tokens]] = deque()
         self._last_end_ns = 0
 
     def submit(self, submission: Submission) -> Step:
         """A step is about to be submitted."""
-        if submission.after_idle and submission.submitted_ns - self._clock.monotonic_ns > ANCHOR_NS:
+        if submission.after_idle:
             self.settle(submission.submitted_ns)
-            if not self._unsettled:
-                self._clock = MonotonicAnchor.take()
+        # What waits for its device times is placed as what came before it was.
+        self._calendar.look(submission.submitted_ns, idle=submission.after_idle and not self._unsettled)
         step = Step(submission, self._sequence)
         self._sequence += 1
         self.in_flight.append(step)
@@ -156,7 +154,7 @@ class Steps:
             graph_sequence=step.sequence,
             graph_gpu_time_ns=times.gpu_time_ns,
             graph_wall_time_ns=times.wall_time_ns,
-            started_at=self._clock.unix_of(known.submitted_ns),
+            started_at=self._calendar.unix_of(known.submitted_ns),
             duration_ns=max(step.completed_ns, ended_ns) - known.submitted_ns,
             graph_gpu_start_offset_ns=offset_ns,
             graph_gpu_time_source=times.source,

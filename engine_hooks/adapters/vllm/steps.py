@@ -10,10 +10,8 @@ from typing import Any, Final, NamedTuple
 from engine_hooks.adapters.vllm.batches import drafts_scheduled, feedback_of, graph_name_without_graph, kind_of
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GpuTimeSource, GraphKind
-from engine_hooks.recorder.clock import MonotonicAnchor
+from engine_hooks.recorder.clock import Calendar
 
-ANCHOR_NS: Final = 10_000_000_000
-"""How old the tie between the monotonic clock and the calendar may be before an idle engine renews it."""
 DEVICE_WAIT_NS: Final = 5_000_000_000
 """How long a finished step waits for its device times before the host's stand in."""
 
@@ -72,7 +70,7 @@ class Steps:
         *,
         queued: bool,
         speculates: bool,
-        clock: MonotonicAnchor | None = None,
+        calendar: Calendar | None = None,
     ) -> None:
         self.queued = queued
         self.speculates = speculates
@@ -80,7 +78,7 @@ class Steps:
         self.abandoned = 0
         """Steps that were submitted and never came back: the engine's own failures."""
         self._record = record
-        self._clock = clock or MonotonicAnchor.take()
+        self._calendar = calendar or Calendar()
         self._idle = True
         self._sequence = 0
         self._unsettled: deque[tuple[Step, Results]] = deque()
@@ -92,8 +90,8 @@ class Steps:
             self.idle()
             return None
         step = Step(output, self._sequence, submitted_ns, len(self.in_flight), after_idle=self._idle)
-        if self._idle and submitted_ns - self._clock.monotonic_ns > ANCHOR_NS and not self._unsettled:
-            self._clock = MonotonicAnchor.take()
+        # What waits for its device times is placed as what came before it was.
+        self._calendar.look(submitted_ns, idle=self._idle and not self._unsettled)
         self._idle = False
         self._sequence += 1
         self.in_flight.append(step)
@@ -149,7 +147,7 @@ class Steps:
             graph_sequence=step.sequence,
             graph_gpu_time_ns=max(end_ns - start_ns, 0),
             graph_wall_time_ns=max(end_ns - free_ns, 0),
-            started_at=self._clock.unix_of(step.submitted_ns),
+            started_at=self._calendar.unix_of(step.submitted_ns),
             duration_ns=results.completed_ns - step.submitted_ns,
             graph_gpu_start_offset_ns=start_ns - step.submitted_ns,
             graph_gpu_time_source=source,
