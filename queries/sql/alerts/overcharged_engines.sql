@@ -1,5 +1,5 @@
 -- question: Which engines' schedulers charge a graph more than it costs, for how long, and did it change decisions?
--- uses: decisions, measured_costs, cells_nearby, asked
+-- uses: decisions, cells_nearby, asked
 -- plan: charged_cells
 -- parameter limit: UInt64 = 10000 | At most so many engines, the most time turned first.
 -- column service_instance_id [] | The engine instance.
@@ -47,19 +47,18 @@ LEFT JOIN
         d.graph AS graph,
         minIf(d.started_at, is_overcharged) AS since,
         maxIf(d.started_at, is_overcharged) AS until,
-        avgIf(d.estimate_ns / m.cost_ns, is_overcharged) AS charge_to_cost,
+        avgIf(d.estimate_ns / d.cost_ns, is_overcharged) AS charge_to_cost,
         countIf(turned AND position = best) AS decisions_turned,
         sumIf(graph_wall_time_ns, turned AND position = best) / 1e9 AS turned_s,
         sumIf((rates[best] - rates[chosen]) * graph_wall_time_ns, turned AND position = best) AS tokens_lost,
         argMaxIf(d.cell, d.started_at, is_overcharged) AS cell
     FROM
     (
-        SELECT service_instance_id, cell, started_at, graph_wall_time_ns, rates, chosen, best, turned, graph, estimate_ns, is_overcharged, position
+        SELECT service_instance_id, cell, started_at, graph_wall_time_ns, rates, chosen, best, turned, graph, estimate_ns, cost_ns, is_overcharged, position
         FROM decisions
-        ARRAY JOIN graphs AS graph, estimates_ns AS estimate_ns, overcharged AS is_overcharged, arrayEnumerate(graphs) AS position
-        WHERE started_at >= asked.since AND started_at < asked.until
+        ARRAY JOIN graphs AS graph, estimates_ns AS estimate_ns, costs_ns AS cost_ns, overcharged AS is_overcharged, arrayEnumerate(graphs) AS position
+        WHERE started_at >= asked.since AND started_at < asked.until AND cost_ns IS NOT NULL
     ) AS d
-    INNER JOIN measured_costs AS m ON m.service_instance_id = d.service_instance_id AND m.cell = d.cell AND m.graph = d.graph
     GROUP BY service_instance_id, graph
     HAVING countIf(is_overcharged) > 0
     ORDER BY turned_s DESC, until - since DESC, graph
