@@ -47,6 +47,8 @@ _INSERT_SETTINGS: Final[Mapping[str, Any]] = {
 _READ_SETTINGS: Final[Mapping[str, Any]] = {
     # On a cluster: from the replicas that were written to. Others may be behind.
     "load_balancing": "in_order",
+    # Every batch asks for other requests: what a part says to that is not worth remembering.
+    "use_query_condition_cache": 0,
 }
 
 
@@ -58,16 +60,15 @@ class RequestStore:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        settings = {**_INSERT_SETTINGS, **_schema_settings(client)}
-        # Older servers lack some, and refuse a setting they do not know.
-        self._settings = {name: value for name, value in settings.items() if name in client.server_settings}
+        self._settings = _known_to(client, {**_INSERT_SETTINGS, **_schema_settings(client)})
+        self._read_settings = _known_to(client, _READ_SETTINGS)
 
     def outcomes(self, request_ids: Iterable[str]) -> dict[str, Outcome]:
         """What became of those requests that are known."""
         ids = list(request_ids)
         if not ids:
             return {}
-        rows = self._client.query(_OUTCOMES, parameters={"request_ids": ids}, settings=dict(_READ_SETTINGS)).result_rows
+        rows = self._client.query(_OUTCOMES, parameters={"request_ids": ids}, settings=self._read_settings).result_rows
         return {
             request_id: Outcome(stored, dict(refused), other_spans, deduplicated, clock_trouble)
             for request_id, stored, refused, other_spans, deduplicated, clock_trouble in rows
@@ -80,7 +81,7 @@ class RequestStore:
         with that token passes for a repetition, and stores nothing.
         """
         parameters = arrivals(one.received_unix_ms for one in batch)
-        ((lost,),) = self._client.query(_LOST, parameters=parameters, settings=dict(_READ_SETTINGS)).result_rows
+        ((lost,),) = self._client.query(_LOST, parameters=parameters, settings=self._read_settings).result_rows
         return bool(lost)
 
     def mend(self, batch: list[ReceivedRequest], token: str) -> list[str]:
@@ -123,6 +124,11 @@ def _frames(batch: Iterable[ReceivedRequest]) -> Iterator[bytes]:
         yield packed(before)
         yield one.packed
         yield packed(after)
+
+
+def _known_to(client: Client, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Older servers lack some, and refuse a setting they do not know."""
+    return {name: value for name, value in settings.items() if name in client.server_settings}
 
 
 def _schema_settings(client: Client) -> dict[str, str]:
