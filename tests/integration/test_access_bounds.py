@@ -29,7 +29,7 @@ def doors() -> Iterator[GuardedDoors]:
         yield opened
 
 
-def eventually(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"
@@ -48,7 +48,7 @@ def over_grpc(doors: GuardedDoors, request: bytes, **options: object) -> grpc.St
     metadata = options.pop("metadata", ())
     with grpc.insecure_channel(f"localhost:{doors.grpc_port}") as channel:
         try:
-            channel.unary_unary(EXPORT)(request, timeout=10, metadata=metadata, **options)
+            channel.unary_unary(EXPORT)(request, timeout=60, metadata=metadata, **options)
         except grpc.RpcError as error:
             code: grpc.StatusCode = error.code()
             return code
@@ -56,12 +56,12 @@ def over_grpc(doors: GuardedDoors, request: bytes, **options: object) -> grpc.St
 
 
 def over_http(doors: GuardedDoors, request: bytes, **headers: str) -> int:
-    return httpx.post(doors.traces, content=request, headers={**PROTOBUF, **headers}, timeout=10).status_code
+    return httpx.post(doors.traces, content=request, headers={**PROTOBUF, **headers}, timeout=60).status_code
 
 
 def closed_by_the_server(connection: socket.socket) -> bytes:
     """What it still says before it ends the connection; a connection that stays open fails the test."""
-    connection.settimeout(10)
+    connection.settimeout(60)
     said = b""
     try:
         while chunk := connection.recv(65536):
@@ -167,14 +167,22 @@ def test_connections_have_a_number(doors: GuardedDoors) -> None:
 
 def test_requests_at_once_over_http(doors: GuardedDoors) -> None:
     """Those whose bodies are read; who waits for an acknowledgement holds no place."""
-    held = [socket.create_connection(("localhost", doors.http_port)) for _ in range(2)]
-    for connection in held:
-        connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n")
-    time.sleep(0.05)
-    answer = httpx.post(doors.traces, headers=PROTOBUF)
-    assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
-    for connection in held:
-        connection.close()
+    refused: list[httpx.Response] = []
+
+    def asked_beside_two() -> bool:
+        """Their heads may not have been read yet, or their bodies be overdue already: then it gets in."""
+        held = [socket.create_connection(("localhost", doors.http_port)) for _ in range(2)]
+        for connection in held:
+            connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n")
+        time.sleep(0.05)
+        answer = httpx.post(doors.traces, headers=PROTOBUF, timeout=30)
+        for connection in held:
+            connection.close()
+        refused.extend([answer] if answer.status_code == 429 else [])
+        return bool(refused)
+
+    eventually(asked_beside_two)
+    assert refused[0].headers["retry-after"] == "1"
     eventually(lambda: over_http(doors, b"") == 200)
 
 
@@ -198,7 +206,7 @@ def test_a_grpc_call_without_a_message_is_ended(doors: GuardedDoors) -> None:
     released = threading.Event()
 
     def nothing() -> Iterator[bytes]:
-        released.wait(20)
+        released.wait(120)
         yield from ()
 
     with grpc.insecure_channel(f"localhost:{doors.grpc_port}") as channel:
@@ -206,7 +214,7 @@ def test_a_grpc_call_without_a_message_is_ended(doors: GuardedDoors) -> None:
         try:
             assert over_grpc(doors, b"") == grpc.StatusCode.OK
             for call in silent:
-                assert call.exception(10).code() == grpc.StatusCode.CANCELLED
+                assert call.exception(60).code() == grpc.StatusCode.CANCELLED
         finally:
             released.set()
 
@@ -217,9 +225,9 @@ def test_a_grpc_connection_that_never_speaks_is_closed() -> None:
         socket.create_connection(("localhost", doors.grpc_port)) as silent,
         grpc.insecure_channel(f"localhost:{doors.grpc_port}") as channel,
     ):
-        channel.unary_unary(EXPORT)(b"", timeout=5)
+        channel.unary_unary(EXPORT)(b"", timeout=60)
         states: list[grpc.ChannelConnectivity] = []
         channel.subscribe(states.append)
         eventually(lambda: grpc.ChannelConnectivity.IDLE in states)
-        silent.settimeout(15)
+        silent.settimeout(60)
         assert closed_by_the_server(silent) is not None

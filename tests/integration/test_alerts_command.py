@@ -18,7 +18,7 @@ from tests.fixtures.query_rows import ENGINE, MS, believing
 from tests.fixtures.running import ROOT, Addresses, running_collector, tachograph
 
 S_NS = 1_000_000_000
-WITHIN_S = 60.0
+WITHIN_S = 120.0
 
 
 def send_stuck_cells(addresses: Addresses, cells: int = 2) -> None:
@@ -106,7 +106,7 @@ def test_the_evaluator_fires_remembers_and_stores_its_history(collector: Address
     finally:
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        said = process.communicate(timeout=30)[0]
+        said = process.communicate(timeout=60)[0]
     assert process.returncode == 0, said
     assert time.monotonic() - began < 10
     assert "StuckInPlain" in tachograph(collector, "alerts", "list").stdout
@@ -124,7 +124,7 @@ def history(addresses: Addresses) -> list[dict[str, Any]]:
 
 
 def test_what_would_have_fired(collector: Addresses) -> None:
-    tested = tachograph(collector, "alerts", "backtest", "StuckInPlain", "--since", "1m", "--step", "10")
+    tested = tachograph(collector, "alerts", "backtest", "StuckInPlain", "--since", "15m", "--step", "10")
     assert tested.returncode == 0, tested.stderr
     assert "StuckInPlain" in tested.stdout
     assert "on at the end: node-1 sits in plain decode" in tested.stdout

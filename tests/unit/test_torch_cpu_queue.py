@@ -13,7 +13,7 @@ from engine_hooks.adapters.torch_cpu.event_source import QueueEventSource
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GpuTimeSource, GraphKind
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 MS = 1_000_000
 
 
