@@ -11,7 +11,13 @@ import typer
 
 from dashboards.access import OIDC_FILE, PASSWORD, PASSWORD_FILE, AccessSettings, check_access
 from dashboards.errors import PortTakenError
-from dashboards.reading.store import ALERTMANAGER_VARIABLE, COLLECTOR_VARIABLE, DATA_DIR_VARIABLE, URL_VARIABLE
+from dashboards.reading.store import (
+    ALERTMANAGER_VARIABLE,
+    COLLECTOR_VARIABLE,
+    DATA_DIR_VARIABLE,
+    RULES_VARIABLE,
+    URL_VARIABLE,
+)
 from engine_hooks.commands.registering import TakesSettings
 
 PANEL = "Looking"
@@ -38,6 +44,11 @@ class DashboardSettings(AccessSettings, Protocol):
     @property
     def data_dir(self) -> Path:
         """Where the evaluator of alerts keeps their state."""
+        ...
+
+    @property
+    def alert_rules(self) -> Path | None:
+        """The user's own alert rules; None is none."""
         ...
 
     @property
@@ -86,6 +97,7 @@ def environment_of(settings: DashboardSettings) -> dict[str, str]:
         COLLECTOR_VARIABLE: settings.collector_url,
         DATA_DIR_VARIABLE: str(settings.data_dir),
         ALERTMANAGER_VARIABLE: settings.alertmanager_urls,
+        RULES_VARIABLE: str(settings.alert_rules.absolute()) if settings.alert_rules else "",
         **access,
     }
 

@@ -124,11 +124,22 @@ def from_driver(wrong: Exception, url: str) -> QueriesError:
             f"no ClickHouse answers at {shown(url)}{reason(wrong)}: start one with `tachograph collect`,"
             " or name another by TACHOGRAPH_CLICKHOUSE_URL"
         )
-    if "UNKNOWN_TABLE" in text or "UNKNOWN_DATABASE" in text:
-        return RefusedError(
-            f"ClickHouse at {shown(url)} has no graph_executions: the collector creates it there ({text})"
-        )
+    missing = missing_in(text)
+    if missing in (f"table {EXECUTIONS}", f"database {urlsplit(url).path.strip('/')}"):
+        return RefusedError(f"ClickHouse at {shown(url)} has no {EXECUTIONS}: the collector creates it there ({text})")
+    if missing:
+        return RefusedError(f"ClickHouse at {shown(url)} has no {missing} ({text})")
     return RefusedError(f"ClickHouse at {shown(url)}: {text}")
+
+
+EXECUTIONS = "graph_executions"
+MISSING = re.compile(r"(?:expression identifier '|Table |(Database) )(?:[^'. ]+\.)?([^'. ]+)(?:'| does)")
+
+
+def missing_in(text: str) -> str:
+    """What an error of ClickHouse says is not there, as `table cells` or `database other`; '' where it says no such thing."""
+    found = MISSING.search(text) if "UNKNOWN_TABLE" in text or "UNKNOWN_DATABASE" in text else None
+    return f"{'database' if found[1] else 'table'} {found[2].replace('`', '')}" if found else ""
 
 
 REASONS = {

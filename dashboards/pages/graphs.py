@@ -22,6 +22,7 @@ from dashboards.reading.store import clickhouse_url
 from dashboards.words.changes import (
     changes_sentence,
     changes_table,
+    comparable,
     costs_table,
     drift_table,
     drifting,
@@ -136,12 +137,16 @@ def drift(wanted: dict[str, str]) -> Answer:
     if answered.rows.empty:
         # Nobody settles the hours of this store: they are added up on the spot.
         answered = slow_answer("gpu_time_drift", last_s=3600, history_s=604_800, **wanted)
-    told = drifting(answered.rows)
+    enough = comparable(answered.rows)
+    told = drifting(enough)
     st.subheader("Drift of GPU time", anchor=False)
-    if answered.known and answered.rows.empty:
+    if answered.known and enough.empty:
         st.caption("Too little is stored to compare the newest hour with the week before.")
     elif told.empty:
-        st.caption("In the newest hour no graph is off its mean of the week before by 1 % or more.")
+        st.caption(
+            "In the newest hour no graph is off its mean of the week before by 1 % or more, beyond what its cells differ by."
+            ""
+        )
     else:
         st.markdown(drift_table(told))
         st.caption("Means of the newest hour against those of the week before, on the same engine; ▲ is slower.")

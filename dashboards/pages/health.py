@@ -4,6 +4,7 @@ import streamlit as st
 
 from dashboards.charts.ingest import ingest
 from dashboards.parts.notices import ago_text, say_problem, viewer_zone
+from dashboards.reading.alerts import silence_conditions
 from dashboards.reading.answers import REFRESH_S, Answer, answer, slow_answer
 from dashboards.reading.collector import Collected, collector
 from dashboards.words.health import (
@@ -111,7 +112,7 @@ def live() -> None:
     """The whole page."""
     collected = collector()
     asked = answer("silent_engines")
-    silent = Answer(silent_only(asked.rows, behind_s(collected)), asked.at, asked.problem)
+    silent = Answer(silent_only(asked.rows, silence_conditions(), behind_s(collected)), asked.at, asked.problem)
     skew = slow_answer("clock_skew", from_=LOOK_BACK)
     gaps = slow_answer("sequence_gaps", from_=LOOK_BACK, limit=ROWS_MAX)
     say_collector_problem(collected)

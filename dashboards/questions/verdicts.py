@@ -6,13 +6,13 @@ A store that nobody judges for (no collector of ours runs, or none has looked ye
 from dashboards.reading.answers import Answer, Ask, answer
 
 
-def cells_now(ask: Ask = answer, **parameters: str | int) -> Answer:
+def cells_now(ask: Ask = answer, /, **parameters: str | int) -> Answer:
     """Rows of `live_cells`, or else of `cells`; `ask` is `slow_answer` where they hardly change."""
     told = ask("live_cells", **parameters)
     return told if is_judged(told) else ask("cells", **parameters)
 
 
-def stuck_now(ask: Ask = answer, **parameters: str | int) -> Answer:
+def stuck_now(ask: Ask = answer, /, **parameters: str | int) -> Answer:
     """Rows of `live_stuck`, or else of `stuck_plain`; `ask` as for `cells_now`."""
     told = ask("live_stuck", **parameters)
     return told if is_judged(told) else ask("stuck_plain", **parameters)

@@ -14,10 +14,12 @@ from pydantic import SecretStr
 
 from dashboards.reading.answers import FRESH_S
 from dashboards.reading.shared import LastGood, shared
-from dashboards.reading.store import alertmanager_urls, data_dir
+from dashboards.reading.store import alert_rules, alertmanager_urls, data_dir
 from queries.alerts.book import Entry
+from queries.alerts.conditions import Condition
 from queries.alerts.delivery.receivers import alertmanager_silences, own_silences
 from queries.alerts.delivery.silences import Silence
+from queries.alerts.loading import load_rules
 from queries.alerts.memory import remembered
 from queries.alerts.states import State
 from queries.errors import QueriesError
@@ -155,3 +157,25 @@ def order(alert: Alert) -> tuple[str, float, tuple[tuple[str, str], ...]]:
     """Critical ones first ("critical" < "warning"), then the latest; the same alerts stay in the same order."""
     began = alert.entry.starts_at
     return (alert.entry.labels.get("severity", ""), -began.timestamp() if began else 0.0, alert.entry.identity)
+
+
+SILENCE_RULE, SILENCE_QUERY = "EngineSilent", "silent_engines"
+RULES_FRESH_S = 30.0
+
+
+def silence_conditions() -> tuple[Condition, ...]:
+    """When an alert calls an engine silent: as the user's own rule of that name has it, or else the shipped one.
+
+    The shipped one stands in too where the user's cannot be read, or asks another question than `silent_engines`.
+    """
+    return shared_silence_conditions(alert_rules())
+
+
+@shared(RULES_FRESH_S, PLACES_MAX)
+def shared_silence_conditions(own: Path | None) -> tuple[Condition, ...]:
+    """One reading for all viewers."""
+    try:
+        rule = load_rules(own).named(SILENCE_RULE)
+    except QueriesError:
+        rule = load_rules().named(SILENCE_RULE)
+    return rule.when if rule.query == SILENCE_QUERY else load_rules().named(SILENCE_RULE).when

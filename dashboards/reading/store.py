@@ -11,6 +11,7 @@ COLLECTOR_VARIABLE = "TACHOGRAPH_COLLECTOR_URL"
 DEFAULT_COLLECTOR = "http://127.0.0.1:4318"
 DATA_DIR_VARIABLE = "TACHOGRAPH_DATA_DIR"
 ALERTMANAGER_VARIABLE = "TACHOGRAPH_ALERTMANAGER_URLS"
+RULES_VARIABLE = "TACHOGRAPH_ALERT_RULES"
 
 
 def clickhouse_url() -> str:
@@ -26,6 +27,12 @@ def collector_url() -> str:
 def data_dir() -> Path:
     """The data directory handed over, else the usual one: the evaluator of alerts keeps their state there."""
     return Path(os.environ.get(DATA_DIR_VARIABLE) or user_data_path("tachograph"))
+
+
+def alert_rules() -> Path | None:
+    """The directory of the user's own alert rules, if it was handed over."""
+    directory = os.environ.get(RULES_VARIABLE)
+    return Path(directory) if directory else None
 
 
 def alertmanager_urls() -> str:

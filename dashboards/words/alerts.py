@@ -8,7 +8,7 @@ import pandas as pd
 from dashboards.links import cell_address
 from dashboards.reading.alerts import Alert, Kept, Standings
 from dashboards.rows import Row, rows_of
-from dashboards.words.markdown import Column, since, table, without_empty
+from dashboards.words.markdown import Column, one_line, since, table, without_empty
 from dashboards.words.texts import counted, escaped
 
 ALERTS_MAX = 50
@@ -44,7 +44,7 @@ def alert_row(alert: Alert, zone: tzinfo) -> list[str]:
         state_words(entry.standing.state),
         since(pd.Timestamp(entry.starts_at), zone, datetime.now(UTC)) if entry.starts_at else "",
         in_a_cell(told.get("summary", "")),
-        escaped(entry.about.get("host_name") or entry.labels.get("host_name", "")),
+        one_line(entry.about.get("host_name") or entry.labels.get("host_name", "")),
         in_a_cell(told.get("finding", "")),
     ]
 
@@ -93,7 +93,7 @@ def history_table(changes: pd.DataFrame, zone: tzinfo) -> str:
             since(one.changed_at, zone, now),
             escaped(one.alertname),
             f"{state_words(one.state)} (was {state_words(one.state_before)})",
-            escaped(one.host_name),
+            one_line(one.host_name),
             cell_link(one),
             in_a_cell(one.summary),
         ]

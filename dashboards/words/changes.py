@@ -13,6 +13,8 @@ from queries.changes.found import Change, Extent
 
 DRIFT_MIN_PERCENT = 1.0
 """Smaller drifts are not told."""
+DRIFT_MIN_SPREADS = 3.0
+"""Nor those that one cell may differ by from the next."""
 ROWS_MAX = 20
 STEP = timedelta(seconds=30)
 """The shortest step of the query `graph_history`."""
@@ -97,10 +99,16 @@ def change_row(change: Change, zone: tzinfo) -> str:
 
 
 def drifting(drift: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `gpu_time_drift` worth telling, the largest first."""
+    """Rows of `gpu_time_drift` worth telling, the largest first: beyond what the cells before differ by among themselves."""
     if drift.empty:
         return drift
-    return drift[drift.drift_percent.astype("float64").abs() >= DRIFT_MIN_PERCENT].head(ROWS_MAX)
+    is_large = drift.drift_percent.astype("float64").abs() >= DRIFT_MIN_PERCENT
+    return drift[is_large & (drift.drift_in_spreads.astype("float64").abs() >= DRIFT_MIN_SPREADS)].head(ROWS_MAX)
+
+
+def comparable(drift: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `gpu_time_drift` that are enough to speak of drift: of how far the cells before differ something is known."""
+    return drift if drift.empty else drift[drift.drift_in_spreads.notna()]
 
 
 def drift_table(drift: pd.DataFrame) -> str:

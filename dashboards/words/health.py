@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import cache
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -12,7 +11,6 @@ from dashboards.rows import rows_of
 from dashboards.words.markdown import Column, since, table
 from dashboards.words.texts import age, counted, escaped
 from queries.alerts.conditions import Condition, judge
-from queries.alerts.loading import load_rules
 from queries.alerts.states import Seen
 
 RATE_OVER = timedelta(seconds=10)
@@ -228,23 +226,18 @@ def losses_table(gaps: pd.DataFrame, zone: tzinfo) -> str:
     return table(heads, rows)
 
 
-def silent_only(engines: pd.DataFrame, behind_s: float = 0.0) -> pd.DataFrame:
-    """Of the query `silent_engines`, those that the alert rule EngineSilent tells of.
+def silent_only(engines: pd.DataFrame, when: Sequence[Condition], behind_s: float = 0.0) -> pd.DataFrame:
+    """Of the query `silent_engines`, those that an alert would tell of.
 
     Args:
         engines: Its rows.
+        when: The alert rule's conditions.
         behind_s: How long the oldest request waits to be stored, in s: it may be theirs.
     """
     if engines.empty:
         return engines
     rows = (row._asdict() for row in rows_of(engines.assign(silent_s=engines.silent_s - behind_s)))
-    return engines[[judge(silence(), row) is Seen.BREACHED for row in rows]]
-
-
-@cache
-def silence() -> Sequence[Condition]:
-    """When the shipped alert rule calls an engine silent."""
-    return load_rules().named("EngineSilent").when
+    return engines[[judge(when, row) is Seen.BREACHED for row in rows]]
 
 
 def behind_s(collected: Collected) -> float:

@@ -5,11 +5,15 @@ Shown by `st.markdown(…, unsafe_allow_html=True)`, for the hovering: every tex
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
+from html import escape
 from typing import NamedTuple
 
 import pandas as pd
 
-from dashboards.words.texts import clock, utc_text
+from dashboards.words.texts import clock, escaped, utc_text
+
+NAME_LETTERS = 28
+"""Of a longer name the middle is left out: machines differ at its ends."""
 
 
 class Column(NamedTuple):
@@ -39,3 +43,13 @@ def without_empty(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> t
 def since(instant: pd.Timestamp, zone: tzinfo, now: datetime) -> str:
     """An instant in the viewer's zone, with UTC on hover; nothing where it is not known."""
     return "" if pd.isna(instant) else f'<span title="{utc_text(instant)}">{clock(instant, zone, now)}</span>'
+
+
+def one_line(name: str) -> str:
+    """A name that is not broken into lines, of a long one its two ends, with the whole on hover."""
+    if len(name) <= NAME_LETTERS:
+        return f'<span style="white-space: nowrap">{escaped(name)}</span>' if name else ""
+    half = (NAME_LETTERS - 1) // 2
+    shown = f"{name[:half]}…{name[-half:]}"
+    whole = escape(name).replace("|", "&#124;")  # else it would end the table's cell
+    return f'<span style="white-space: nowrap" title="{whole}">{escaped(shown)}</span>'

@@ -14,6 +14,7 @@ from dashboards.reading import alerts
 from dashboards.reading.alerts import Alert, Standings
 from dashboards.reading.store import ALERTMANAGER_VARIABLE, DATA_DIR_VARIABLE
 from dashboards.words.alerts import address, alerts_sentence, alerts_table
+from dashboards.words.markdown import one_line
 from queries.alerts.delivery.silences import OwnSilences, new_silence
 from queries.alerts.states import State
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
@@ -28,12 +29,6 @@ def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
         store_change(store, "StuckInPlain", "firing", "pending")
         store_change(store, "CollectorBacklog", "resolved", "firing", cell="")
         yield url
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    yield
-    st.cache_data.clear()
 
 
 def opened(url: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch, **parameters: str) -> AppTest:
@@ -139,3 +134,13 @@ class TestWords:
 
     def test_nothing(self) -> None:
         assert alerts_sentence(Standings()) == "**Nothing fires**."
+
+
+def test_a_long_host_name_stays_on_its_line() -> None:
+    long = "ip-10-0-0-17.eu-central-1.compute.internal|<b>"
+    shown = one_line(long)
+    assert ">ip-10-0-0-17.….internal" in shown
+    assert 'title="ip-10-0-0-17.eu-central-1.compute.internal&#124;&lt;b&gt;"' in shown
+    assert "|" not in shown.replace("\\|", "")
+    assert "title" not in one_line("gpu-node-024")
+    assert one_line("") == ""

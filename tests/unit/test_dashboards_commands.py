@@ -19,7 +19,7 @@ def settings(**values: Any) -> Any:
     nothing = {
         "dashboard_address": "127.0.0.1", "dashboard_port": 8501, "dashboard_reachable_as": "",
         "dashboard_password": SecretStr(""), "dashboard_password_file": None, "dashboard_oidc_file": None,
-        "data_dir": Path("/data"), "alertmanager_urls": "",
+        "data_dir": Path("/data"), "alertmanager_urls": "", "alert_rules": Path("rules"),
         "clickhouse_url": "http://example:8123/db", "collector_url": "http://example:4318",
     }  # fmt: skip
     return SimpleNamespace(**nothing | values)
@@ -56,4 +56,5 @@ def test_the_pages_are_told_where_clickhouse_is(monkeypatch: pytest.MonkeyPatch)
     ((command, environment),) = called
     assert environment["TACHOGRAPH_CLICKHOUSE_URL"] == "http://example:8123/db"
     assert environment["TACHOGRAPH_COLLECTOR_URL"] == "http://example:4318"
+    assert environment["TACHOGRAPH_ALERT_RULES"] == str(Path("rules").absolute())
     assert str(port) in command

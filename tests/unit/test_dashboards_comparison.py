@@ -28,12 +28,6 @@ def arms_url(store: Client, data_dir: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    yield
-    st.cache_data.clear()
-
-
 @pytest.fixture(scope="module")
 def published() -> Comparison:
     """Two arms, the second 3 % faster on four hosts."""

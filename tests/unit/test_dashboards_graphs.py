@@ -13,7 +13,7 @@ from dashboards.charts import series_colours
 from dashboards.links import GRAPHS_PAGE
 from dashboards.questions.measures import MEASURES, steps_of
 from dashboards.reading import answers, outcomes
-from dashboards.words.changes import nothing_sentence, too_little_sentence
+from dashboards.words.changes import comparable, drifting, nothing_sentence, too_little_sentence
 from queries.errors import CallError
 from tests.browser.labelled_cells import labelled_store
 from tests.browser.two_arms import two_arms_store
@@ -25,12 +25,6 @@ from tests.fixtures.pages import NOWHERE, away, checked, page_opened, pressed, s
 def arms_url(store: Client, data_dir: Path) -> Iterator[str]:
     with two_arms_store(store, data_dir) as url:
         yield url
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    yield
-    st.cache_data.clear()
 
 
 class TestPage:
@@ -159,3 +153,15 @@ class TestSteps:
         assert names[-1] == series_colours.OTHERS
         assert len(series_colours.colour_scale(names).range) == len(names)
         assert len(series_colours.shape_scale(names).range) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("drift_percent", "spreads", "is_enough", "is_told"),
+    [(5.0, 4.0, True, True), (5.0, 1.0, True, False), (0.5, 9.0, True, False), (5.0, None, False, False)],
+)
+def test_drift_is_beyond_what_cells_differ_by(
+    drift_percent: float, spreads: float | None, is_enough: bool, is_told: bool
+) -> None:
+    rows = pd.DataFrame({"drift_percent": [drift_percent], "drift_in_spreads": pd.array([spreads], "Float64")})
+    assert len(comparable(rows)) == is_enough
+    assert len(drifting(comparable(rows))) == is_told

@@ -11,28 +11,32 @@ import httpx
 import pandas as pd
 import pytest
 import streamlit as st
-from clickhouse_connect.driver.client import Client
 
 from dashboards.charts.ingest import ingest
 from dashboards.links import HEALTH_PAGE
 from dashboards.reading import collector
+from dashboards.reading.alerts import silence_conditions
 from dashboards.reading.collector import Collected, Sample
-from dashboards.reading.store import COLLECTOR_VARIABLE
+from dashboards.reading.store import COLLECTOR_VARIABLE, RULES_VARIABLE
 from dashboards.words import health
 from queries.errors import RefusedError, UnreachableError
-from tests.browser.labelled_cells import labelled_store
 from tests.fixtures.otlp_files import requests_in
 from tests.fixtures.pages import NOWHERE, checked, page_opened, said
 from tests.fixtures.running import Addresses, running_collector
 
+OWN_RULE = """
+alert: EngineSilent
+query: silent_engines
+when: [{column: silent_s, above: 600}]
+severity: warning
+identity: [service_instance_id]
+annotations: {summary: "{service_instance_id} is silent"}
+runbook: Look.
+"""
 NO_COLLECTOR = "http://127.0.0.1:9"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
-
-@pytest.fixture(scope="module")
-def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
-    with labelled_store(store, data_dir, cases, ("r014",)) as url:
-        yield url
+CELLS = ("r014",)
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +46,6 @@ def running(tmp_path_factory: pytest.TempPathFactory, cases: Path) -> Iterator[A
         for body in requests_in(cases / "cells" / "r008.otlp.gz"):
             send(addresses, body)
         yield addresses
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    yield
-    st.cache_data.clear()
 
 
 def send(addresses: Addresses, body: bytes) -> None:
@@ -175,13 +173,29 @@ class TestWords:
     )
     def test_an_engine_is_silent_where_the_alert_says_so(self, changes: dict[str, Any], is_told: bool) -> None:
         row = {"service_instance_id": "i", "silent_s": 90.0, "is_replaced": False, "heard_for_s": 600.0}
-        assert len(health.silent_only(pd.DataFrame([row | changes]))) == is_told
+        assert len(health.silent_only(pd.DataFrame([row | changes]), silence_conditions())) == is_told
+
+    def test_the_users_own_rule_says_when(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """And the shipped one where theirs cannot be read, or asks something else."""
+        shipped = silence_conditions()
+        for name, text, expected in (
+            ("own", OWN_RULE, 600.0),
+            ("other", OWN_RULE.replace("silent_engines", "skewed_clocks").replace("silent_s", "off_s"), 60.0),
+            ("broken", "alert: EngineSilent", 60.0),
+        ):
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / "silent.yaml").write_text(text)
+            monkeypatch.setenv(RULES_VARIABLE, str(folder))
+            assert silence_conditions()[0].above == expected
+        monkeypatch.setenv(RULES_VARIABLE, str(tmp_path / "nowhere"))
+        assert silence_conditions() == shipped
 
     def test_what_waits_may_be_a_silent_engines(self) -> None:
         engines = pd.DataFrame([{"silent_s": 90.0, "is_replaced": False, "heard_for_s": 600.0}])
         behind = health.behind_s(Collected(state(oldest_unix_ms=1_000_000 - 40_000), at=NOW))
         assert behind == 40.0
-        assert health.silent_only(engines, behind).empty
+        assert health.silent_only(engines, silence_conditions(), behind).empty
         assert health.behind_s(Collected()) == 0.0
 
     def test_what_waits(self) -> None:

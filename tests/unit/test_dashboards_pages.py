@@ -1,6 +1,5 @@
 """Both pages in every state, on the real engine, without a browser."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,25 +16,12 @@ from dashboards.reading import answers
 from dashboards.reading.shared import LastGood
 from dashboards.reading.store import URL_VARIABLE
 from queries.errors import UnreachableError
-from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
+from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE
 from tests.fixtures.databases import database, read_only_url
 from tests.fixtures.pages import page_opened, pressed
 
 TIMEOUT_S = 30
 NOWHERE = "http://127.0.0.1:9/tachograph"
-
-
-@pytest.fixture(scope="module")
-def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
-    """Five labelled cells of November 2026."""
-    with labelled_store(store, data_dir, cases) as url:
-        yield url
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    yield
-    st.cache_data.clear()
 
 
 def opened(url: str, monkeypatch: pytest.MonkeyPatch, **parameters: str) -> AppTest:

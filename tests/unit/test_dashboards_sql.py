@@ -1,15 +1,11 @@
 """The SQL page in every state, on the real engine, without a browser; and its chart."""
 
-from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
-import streamlit as st
-from clickhouse_connect.driver.client import Client
 
 from dashboards.charts.answer_chart import GROUPS_MAX, answer_chart
 from dashboards.links import SQL_PAGE
@@ -19,23 +15,12 @@ from dashboards.reading.console import Question
 from dashboards.reading.store import URL_VARIABLE
 from queries.catalogue import load
 from queries.errors import RefusedError
-from tests.browser.labelled_cells import labelled_store
 from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said
 
 WRITTEN = {"with": "SQL of my own"}
 COUNTING = "SELECT cell_id, count() AS executions, max(started_at) AS newest FROM graph_executions GROUP BY cell_id"
 
-
-@pytest.fixture(scope="module")
-def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
-    with labelled_store(store, data_dir, cases, ("r008", "r014")) as url:
-        yield url
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    yield
-    st.cache_data.clear()
+CELLS = ("r008", "r014")
 
 
 class TestPage:

@@ -22,7 +22,7 @@ from dashboards.links import (
 from dashboards.reading import answers, console
 from queries.errors import RefusedError
 from queries.runner import run
-from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
+from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE
 from tests.fixtures.databases import database, read_only_url
 from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said
 
@@ -54,10 +54,7 @@ def empty_url(store: Client, data_dir: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
-    with labelled_store(store, data_dir, cases, ("r014",)) as url:
-        yield url
+CELLS = ("r014",)
 
 
 @pytest.fixture(autouse=True)

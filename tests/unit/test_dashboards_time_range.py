@@ -1,35 +1,18 @@
 """The time that a page is about: up to now, or held in the URL."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-import streamlit as st
-from clickhouse_connect.driver.client import Client
 from streamlit.testing.v1 import AppTest
 
 from dashboards.links import ALERTS_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE
 from dashboards.questions.measures import estimate_step_s
 from dashboards.questions.ranges import RANGES, bounds, held_range, time_parameters
-from tests.browser.labelled_cells import labelled_store
 from tests.fixtures.pages import checked, page_opened, pressed, said
 
 STUCK_THEN = {"from": "2026-10-31T00:00:00Z", "to": "2026-11-03T00:00:00Z"}
 """The labelled cells lie within."""
 NEVER = {"from": "2026-10-01T00:00:00Z", "to": "2026-10-02T00:00:00Z"}
-
-
-@pytest.fixture(scope="module")
-def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
-    with labelled_store(store, data_dir, cases) as url:
-        yield url
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    yield
-    st.cache_data.clear()
 
 
 def instants(app: AppTest) -> dict[str, datetime]:

@@ -1,6 +1,5 @@
 """The page What if in every state, its words and its charts."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,29 +16,19 @@ from dashboards.words.replays import replay_sentence, swap_table
 from queries.annotations.marks import Mark
 from queries.replay.replaying import Form, replayed
 from queries.replay.result import Replay
-from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
+from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE
 from tests.fixtures.databases import database, read_only_url
 from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said
 
 STUCK = cell_parameters(STUCK_INSTANCE, STUCK_CELL)
 
-
-@pytest.fixture(scope="module")
-def labelled_url(store: Client, data_dir: Path, cases: Path) -> Iterator[str]:
-    with labelled_store(store, data_dir, cases, ("r014", "r043")) as url:
-        yield url
+CELLS = ("r014", "r043")
 
 
 @pytest.fixture(scope="module")
 def stuck(labelled_url: str) -> Replay:
     """The stuck cell under the corrected model."""
     return replayed(labelled_url, STUCK_INSTANCE, STUCK_CELL, "drained_share", form=Form.EXACT)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> Iterator[None]:
-    yield
-    st.cache_data.clear()
 
 
 class TestPage:
