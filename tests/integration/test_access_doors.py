@@ -146,7 +146,7 @@ def test_the_recorder(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"authorization=Bearer%20{token}")
     recorder = Recorder(EngineResource("host1:1"))
     recorder.record(GraphExecution("decode", GraphKind.PLAIN_DECODE, 0, 7, 8, 1_764_000_000_000_000_000, 9))
-    assert recorder.flush(10)
+    assert recorder.flush(60)
     recorder.stop()
     assert recorder.exported == (token == NEW)
 

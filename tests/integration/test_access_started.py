@@ -44,7 +44,7 @@ class Secured(NamedTuple):
             env=self.environment | environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
 
@@ -82,12 +82,12 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield running
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
 
 
 def wait_for_executions(running: Secured) -> None:
     """Until the demo engines' executions are there: they came in by TLS, with the token."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         assert running.process.poll() is None, running.process.communicate()[0]
         answer = running.run("query", "engines", "--format", "json")
@@ -106,7 +106,7 @@ def test_beyond_loopback_without_credentials_it_does_not_start(tmp_path: Path, c
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert (outcome.returncode, outcome.stdout) == (2, "")

@@ -51,7 +51,7 @@ def stored(client: Client) -> int:
     return int(str(client.command("SELECT count() FROM graph_executions")))
 
 
-def eventually(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"

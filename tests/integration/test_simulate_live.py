@@ -13,7 +13,7 @@ import pytest
 
 from tests.fixtures.running import ROOT, Addresses, running_collector, tachograph
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,9 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
         yield addresses
 
 
-def live(addresses: Addresses, *arguments: str) -> "subprocess.Popen[str]":
-    """A live engine that has said its first line."""
+def live(addresses: Addresses, *arguments: str) -> tuple["subprocess.Popen[str]", float]:
+    """A live engine that has said its first line, and seconds until it had: how slow the machine is."""
+    began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "tachograph", "simulate", "live", *arguments],
         cwd=ROOT,
@@ -34,14 +35,14 @@ def live(addresses: Addresses, *arguments: str) -> "subprocess.Popen[str]":
     )
     assert process.stdout is not None
     assert "sending to" in process.stdout.readline()
-    return process
+    return process, time.monotonic() - began
 
 
 def ended(process: "subprocess.Popen[str]", number: signal.Signals) -> tuple[float, str]:
     """Seconds until it has ended after a signal, and what it said."""
     began = time.monotonic()
     process.send_signal(number)
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=60)
     assert process.returncode == 0, said
     return time.monotonic() - began, said
 
@@ -56,8 +57,8 @@ def rows(addresses: Addresses, name: str, **parameters: str) -> list[dict[str, A
 
 def test_a_fooled_engine_is_found_stuck_and_a_corrected_one_is_not(collector: Addresses) -> None:
     at = ["--stumble", "1", "--stumble", "1.6", "--stumble", "2.2", "--stumble-rate", "0"]
-    fooled = live(collector, "--cost-model", "exposed_mean", "--host", "fooled", *at)
-    corrected = live(collector, "--cost-model", "drained_share", "--host", "corrected", *at)
+    fooled, started_s = live(collector, "--cost-model", "exposed_mean", "--host", "fooled", *at)
+    corrected, _ = live(collector, "--cost-model", "drained_share", "--host", "corrected", *at)
     deadline = time.monotonic() + DEADLINE_S
     stuck: list[dict[str, Any]] = []
     while not stuck and time.monotonic() < deadline:
@@ -65,17 +66,21 @@ def test_a_fooled_engine_is_found_stuck_and_a_corrected_one_is_not(collector: Ad
     took_s, said = ended(fooled, signal.SIGINT)
     ended(corrected, signal.SIGTERM)
     assert {row["host_name"] for row in stuck} == {"fooled"}
-    assert took_s < 2.0
-    engines = {row["host_name"]: row for row in rows(collector, "engines", **{"from": "-10m"})}
+    assert took_s < max(2.0, 2 * started_s)
+    engines: dict[str, dict[str, Any]] = {}
+    while time.monotonic() < deadline:  # what was taken is stored soon
+        engines = {row["host_name"]: row for row in rows(collector, "engines", **{"from": "-10m"})}
+        if f"{int(engines['fooled']['executions']):,} executions sent" in said:
+            break
     assert f"{int(engines['fooled']['executions']):,} executions sent" in said
     assert engines["corrected"]["scheduler_cost_model"] == "drained_share"
 
 
 def test_without_a_collector_it_ends_as_quickly_and_says_what_was_lost(tmp_path: Path) -> None:
     nowhere = Addresses(tmp_path, 1, 1, 1, 1)
-    process = live(nowhere, "--host", "alone")
+    process, started_s = live(nowhere, "--host", "alone")
     took_s, said = ended(process, signal.SIGTERM)
-    assert took_s < 3.0
+    assert took_s < max(3.0, 2 * started_s)
     assert "0 executions sent" in said
 
 
