@@ -18,6 +18,8 @@ SELECTION = "cell"
 NARROW_PX = 520
 """In a grid narrower than this (a telephone's), names are cut to what tells engines apart, and cells bear no words, in px."""
 NARROW_LETTERS = 14
+NARROW_HOST_LETTERS, NARROW_INSTANCE_LETTERS = 5, 7
+"""Of each where a host has several engines and a row has one line."""
 NARROWEST_PX = 2
 """A cell is drawn at least so wide, or those of an old import would vanish from the chart of all time, in px."""
 SHORT_WORD_PX, LONG_WORD_PX = 14, 66
@@ -129,12 +131,15 @@ def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.D
     newest = rows.groupby("service_instance_id").tokens_per_s.last()
     engine_of = rows[NAMES].drop_duplicates("service_instance_id").set_index("service_instance_id", drop=False)
     named = {row.service_instance_id: row for row in rows_of(engine_of)}
+    shared = set(engine_of.host_name[engine_of.host_name.duplicated()])
     drawn = pd.DataFrame(
         {
             "service_instance_id": rows.service_instance_id,
             "cell": rows.cell,
             "place": rows.place,
-            "row": rows.service_instance_id.map({one: row_name(row, newest[one]) for one, row in named.items()}),
+            "row": rows.service_instance_id.map(
+                {one: row_name(row, newest[one], row.host_name in shared) for one, row in named.items()}
+            ),
             "engine": rows.service_instance_id.map({one: engine_label(row) for one, row in named.items()}),
             "start_ms": times.epoch_ms(rows.started_at),
             "end_ms": times.epoch_ms(rows.ended_at),
@@ -168,12 +173,20 @@ def in_order(cells: pd.DataFrame, engines: Sequence[str] | None) -> pd.DataFrame
     return kept.assign(place=kept.service_instance_id.map(place)).sort_values(["place", "started_at"])
 
 
-def row_name(row: Row, tokens_per_s: float) -> str:
-    """An engine's row: host, instance, package and recipe, the throughput of its newest cell, and what makes it unique."""
+def row_name(row: Row, tokens_per_s: float, is_host_shared: bool) -> str:
+    """An engine's row: host, instance, package and recipe, the throughput of its newest cell, what makes it unique, and
+    one short line."""
     recipe = " · ".join(part for part in (row.engine_package, row.engine_recipe) if part)
     throughput = "" if pd.isna(tokens_per_s) else f"{tokens_per_s:,.0f}"
     instance = row.service_instance_id
-    return SEPARATOR.join([row.host_name or "no host", short_instance(row), recipe, throughput, instance])
+    host, short = row.host_name or "no host", short_instance(row)
+    line = f"{tail(host, NARROW_HOST_LETTERS)} {tail(short, NARROW_INSTANCE_LETTERS)}" if is_host_shared else host
+    return SEPARATOR.join([host, short, recipe, throughput, instance, line])
+
+
+def tail(text: str, letters: int) -> str:
+    """The end of a text: what tells it from its neighbours."""
+    return text if len(text) <= letters else f"…{text[1 - letters :].lstrip('.-_')}"
 
 
 def flags_of(is_stuck: bool, is_inflated: bool) -> list[str]:
@@ -254,7 +267,7 @@ def left_axis(size: RowSize) -> alt.Axis:
     if size.lines > 1:
         wide, narrow = f"[{parts}[0] + ' / ' + {parts}[1], {parts}[2]]", f"[{host}, {parts}[1]]"
     else:
-        wide, narrow = f"{parts}[0] + ' / ' + {parts}[1]", host
+        wide, narrow = f"{parts}[0] + ' / ' + {parts}[1]", f"truncate({parts}[5], {NARROW_LETTERS}, 'center')"
     text = f"containerSize()[0] < {NARROW_PX} ? {narrow} : {wide}"
     return alt.Axis(labelExpr=text, labelLimit=260, ticks=False, domain=False, grid=False, **times.lines(size.lines))
 

@@ -156,8 +156,8 @@ def drift(wanted: dict[str, str]) -> Answer:
 def draw(drawn: Drawn, graphs: Sequence[str]) -> None:
     """A row of charts for each graph."""
     st.caption(
-        f"Left: {drawn.measure.of_step} of each step, a point for each engine; dashed red: a change of level."
-        " Right: bar from the 10th (handoff: 50th) to the 90th percentile of single executions, line on to the 99th,"
+        f"Over time: {drawn.measure.of_step} of each step, a point for each engine; dashed red: a change of level."
+        " Spread: bar from the 10th (handoff: 50th) to the 90th percentile of single executions, line on to the 99th,"
         " mark at the median; red diamond: mean estimate."
     )
     for name in graphs[:GRAPHS_MAX]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.client import Client
 
+from collector.acceptance import ReceivedRequest
 from collector.decoding.wire import request_id_of
-from collector.request_store import ReceivedRequest, RequestStore
+from collector.request_store import RequestStore
 from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, SQL_PAGE, WHAT_IF_PAGE
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
 from tests.fixtures.otlp_files import requests_in

@@ -96,6 +96,17 @@ class TestFleetGrid:
     def test_marks_shrink_with_the_cell(self, width_px: float, shown: str) -> None:
         assert fleet_grid.mark(["stuck", "inflated"], width_px) == shown
 
+    def test_engines_of_one_host_are_told_apart_on_one_short_line(self) -> None:
+        """A host's name alone is enough where it has one engine."""
+        engines = [
+            {"service_instance_id": f"gpu-node-001-1793908800-{number}", "host_name": "gpu-node-001"}
+            for number in (4004, 4006)
+        ]
+        drawn = fleet_grid.grid_rows(cells(*engines, {"service_instance_id": "other", "host_name": "gpu-node-002"}))
+        lines = [row.split(fleet_grid.SEPARATOR)[5] for row in drawn.row]
+        assert lines == ["…001 …0-4004", "…001 …0-4006", "gpu-node-002"]
+        assert all(len(line) <= fleet_grid.NARROW_LETTERS for line in lines)
+
     def test_a_cell_without_a_choice_is_not_coloured(self) -> None:
         drawn = fleet_grid.grid_rows(cells({"has_speculative": False}, {"plain_fraction": None}, {}))
         assert list(drawn.judged) == [False, False, True]
