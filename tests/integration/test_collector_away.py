@@ -14,7 +14,7 @@ import httpx
 
 from tests.fixtures.running import ROOT, Addresses, free_addresses, tachograph, wait_until_answering
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 @contextmanager

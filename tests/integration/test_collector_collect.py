@@ -49,7 +49,7 @@ def collecting(data_dir: Path, ports: dict[str, str]) -> Iterator[subprocess.Pop
 
 
 def wait_until_healthy(process: subprocess.Popen[str], url: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()[0]
         try:
@@ -57,13 +57,13 @@ def wait_until_healthy(process: subprocess.Popen[str], url: str) -> None:
                 return
         except httpx.TransportError:
             time.sleep(0.05)
-    pytest.fail("the collector did not answer within a minute")
+    pytest.fail("the collector did not answer within three minutes")
 
 
 def wait_until_stored(ports: dict[str, str], executions: int) -> None:
     """An acknowledgement means on disk: they are in the store a little later."""
     url = f"http://127.0.0.1:{ports['TACHOGRAPH_CLICKHOUSE_PORT']}/?database=tachograph"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while (found := httpx.post(url, content="SELECT count() FROM graph_executions").text.strip()) != str(executions):
         assert time.monotonic() < deadline, f"{found} executions stored, not {executions}"
         time.sleep(0.02)
@@ -78,8 +78,8 @@ def test_collects_tells_its_addresses_and_ends_in_time(tmp_path: Path, number: s
         wait_until_stored(ports, 1)
         began = time.monotonic()
         process.send_signal(number)
-        said = process.communicate(timeout=10)[0]
-        assert time.monotonic() - began < 3
+        said = process.communicate(timeout=60)[0]
+        assert time.monotonic() - began < 10, "a container is given so long"
     assert process.returncode == 0
     assert all(port in said for port in ports.values())
     assert "Traceback" not in said
@@ -96,7 +96,7 @@ def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
             assert httpx.post(traces, content=request_of([SpanCase("one")]), headers=PROTOBUF).status_code == 200
             wait_until_stored(ports, 1)
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 @pytest.mark.parametrize("name", PORTS)
@@ -104,7 +104,7 @@ def test_a_taken_port_is_one_line_before_anything_starts(tmp_path: Path, name: s
     setting = f"TACHOGRAPH_{name}"
     ports = port_settings()
     with socket.create_server(("127.0.0.1", int(ports[setting]))), started(tmp_path, ports) as process:
-        said = process.communicate(timeout=60)[0].strip()
+        said = process.communicate(timeout=180)[0].strip()
     assert process.returncode != 0
     assert len(said.splitlines()) == 1, said
     assert f"port {ports[setting]}" in said
@@ -118,7 +118,7 @@ def test_a_held_data_directory_is_one_line(tmp_path: Path) -> None:
     with collecting(tmp_path, held_by) as running:
         wait_until_healthy(running, f"http://127.0.0.1:{held_by['TACHOGRAPH_OTLP_HTTP_PORT']}/readyz")
         second = started(tmp_path, port_settings())
-        said, _ = second.communicate(timeout=60)
+        said, _ = second.communicate(timeout=180)
     assert second.returncode == 1
     (line,) = said.splitlines()
     assert line.startswith(f"tachograph: {tmp_path}/spool is held by another process (a collector that still runs?): ")

@@ -63,7 +63,7 @@ def ask(url: str, sql: str, **parameters: str) -> httpx.Response:
     return httpx.post(root(url), content=sql, params=parameters, timeout=30)
 
 
-def eventually(holds: Callable[[], bool], within_s: float = 10) -> None:
+def eventually(holds: Callable[[], bool], within_s: float = 60) -> None:
     deadline = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < deadline, "did not come true in time"
@@ -314,7 +314,7 @@ def test_a_query_ends_with_its_client(impatient_url: str, store: Client, sql: st
         eventually(lambda: running(store) >= 1)
         connection.close()
     # Its own limit would end it after 20 s.
-    eventually(lambda: running(store) == 0, within_s=5)
+    eventually(lambda: running(store) == 0, within_s=15)
     assert ask(impatient_url, "SELECT 1").text == "1\n"
 
 
@@ -329,14 +329,14 @@ def test_a_client_that_reads_nothing_is_cut_off(impatient_url: str, store: Clien
 
 def test_queries_run_side_by_side(url: str) -> None:
     answers: list[str] = []
-    asking = [threading.Thread(target=lambda: answers.append(ask(url, "SELECT sleep(0.2)").text)) for _ in range(12)]
+    asking = [threading.Thread(target=lambda: answers.append(ask(url, "SELECT sleep(1)").text)) for _ in range(12)]
     began = time.monotonic()
     for thread in asking:
         thread.start()
     for thread in asking:
         thread.join()
     assert answers == ["0\n"] * 12
-    assert time.monotonic() - began < 12 * 0.2
+    assert time.monotonic() - began < 12 * 1
 
 
 def test_shutting_down_ends_running_queries(store: Client, data_dir: Path) -> None:

@@ -23,12 +23,12 @@ def first_insert_held_back(store: FakeStore, writer: Writer) -> Iterator[Callabl
     """While the context lasts the drain is busy with one request, so that others gather."""
     store.gate.clear()
     answer = writer.accept(request(-1), "grpc")
-    assert store.inserting.wait(10)
+    assert store.inserting.wait(60)
     yield lambda: answer
     store.gate.set()
 
 
-def eventually(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"
@@ -308,7 +308,7 @@ def test_stop_leaves_a_hanging_insert_and_the_next_start_makes_it_once(tmp_path:
     limits = WriterLimits(drain=QUICK._replace(answer_within_s=0.0), stop_s=0.1)
     with writing(store, tmp_path, limits) as (writer, *_):
         assert writer.accept(request(1), "grpc").result(10).stored == 1
-        assert store.inserting.wait(10)
+        assert store.inserting.wait(60)
         writer.stop()
     eventually(lambda: store.stored == [request_id_of(request(1))])
     with writing(store, tmp_path) as written:
