@@ -76,7 +76,7 @@ def test_killed_at_any_instant_nothing_acknowledged_is_lost_or_stored_twice(tmp_
                     eventually(lambda before=before: acknowledged() > before)  # type: ignore[misc]
                     time.sleep(dice.uniform(0, LONGEST_LIFE_S))
                     process.kill()
-                    process.wait(10)
+                    process.wait(60)
         with started(addresses, "collect", ready_url=ready_url(addresses)):
             assert_stored_once(addresses, made, f"after the last kill of seed {seed}")
         assert all(sender.acknowledged for sender in made)
