@@ -1,5 +1,6 @@
 """Judging cells once, when their executions are there, so that live pages need not: `judge_cells.sql` has how.
-What each graph took on the GPU is settled beside it, by hours: `settle_hours.sql`.
+Beside it is settled what each graph took on the GPU, by hours (`settle_hours.sql`), and how each engine fared, by half hours
+(`settle_half_hours.sql`).
 
 Why here and not in each question: docs/decisions/0020-live-queries.md
 """
@@ -37,6 +38,7 @@ SHARE_MAX: Final = 0.05
 """Of the time, at most so much is spent on judging: of CPU time, where that can be told."""
 STOP_WITHIN_S: Final = 10.0
 """A statement under way may take so long to end."""
+HALF_HOUR: Final = timedelta(minutes=30)
 HISTORY: Final = timedelta(seconds=600)
 """As far after a cell, what its graphs cost is looked for."""
 LAST: Final = datetime(2262, 4, 11, 23, 47, 16)  # noqa: DTZ001 -- of the zone that it is compared in
@@ -108,11 +110,12 @@ def _judge(client: Client, stretch: Stretch) -> None:
 
 
 def settle_hours(client: Client, first: datetime, last: datetime, every_s: int = SETTLE_EVERY_S) -> None:
-    """Settle what each graph took on the GPU in the hours between two instants, where executions came since it was.
+    """Settle what each graph took on the GPU in the hours between two instants, and how each engine fared in the half hours
+    that have ended, where executions came since it was.
 
     Args:
         client: The store's.
-        first: In the first of these hours.
+        first: In the first of these hours, or half an hour after that began.
         last: In the last.
         every_s: What was settled within this is left alone, in s.
 
@@ -120,6 +123,8 @@ def settle_hours(client: Client, first: datetime, last: datetime, every_s: int =
         ClickHouseError: as it comes; what is not settled is found again.
     """
     _command(client, "settle_hours", first, last, every_s=every_s)
+    # The one before may have ended while the look before this one was under way.
+    _command(client, "settle_half_hours", first - HALF_HOUR, last, every_s=every_s)
 
 
 def _command(client: Client, statement: str, first: datetime, last: datetime, **further: int) -> None:

@@ -27,7 +27,7 @@ from collector.migrations import apply_schema, schema_files
 from collector.sql_endpoint.server import serving_sql
 from queries.runner import asked
 from tests.benchmarks.report import Result, merge, show
-from tests.fixtures.generated import generate
+from tests.fixtures.generated import FILLED, generate
 
 LIMIT_MS: Final = 50.0
 GROWTH_MAX: Final = 2.0
@@ -112,7 +112,7 @@ def stored(executions: int, folder: Path) -> Iterator[tuple[Client, str]]:
     with open_store(folder) as store:
         apply_schema(store)
         if store.command("SELECT count() FROM graph_executions") != executions:
-            for table in ("graph_executions", "cell_graphs", "cell_windows", "engine_seconds", "graph_hours"):
+            for table in FILLED:
                 store.command(f"TRUNCATE TABLE {table}")
             began = time.perf_counter()
             span_s = math.ceil(86_400 * executions / DAY_EXECUTIONS / 30) * 30

@@ -30,7 +30,7 @@ from collector.sql_endpoint.server import serving_sql
 from queries.catalogue import Query, load
 from queries.runner import asked
 from tests.benchmarks.report import Result
-from tests.fixtures.generated import generate
+from tests.fixtures.generated import FILLED, generate
 
 WARM_LIMIT_S, COLD_LIMIT_S = 0.2, 1.0
 WARM_RUNS = 5
@@ -99,7 +99,7 @@ def prepared(data_dir: Path, executions: int) -> Client:
     store = open_store(data_dir)
     apply_schema(store)
     if store.command("SELECT count() FROM graph_executions") != executions:
-        for table in ("graph_executions", "cell_graphs", "cell_windows", "engine_seconds", "graph_hours"):
+        for table in FILLED:
             store.command(f"TRUNCATE TABLE {table}")
         began = time.perf_counter()
         generate(store, executions)

@@ -1,6 +1,8 @@
 -- question: Which engines' schedulers charge a graph more than it costs, for how long, and did it change decisions?
 -- uses: decisions, cells_nearby, asked
 -- plan: charged_cells
+-- parameter arm: String = '' | cell_arm; '' is any.
+-- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 -- parameter limit: UInt64 = 10000 | At most so many engines, the most time turned first.
 -- column service_instance_id [] | The engine instance.
 -- column host_name [] | Host.
@@ -38,6 +40,8 @@ FROM
         max(cost_model_latest).2 AS scheduler_cost_model
     FROM cells_nearby AS n
     WHERE window_started_at > subtractSeconds(asked.since, 30)
+        AND ({arm:String} = '' OR n.cell_arm = {arm:String})
+        AND ({cell:String} = '' OR n.cell = {cell:String})
     GROUP BY service_instance_id
 ) AS e
 LEFT JOIN

@@ -1,5 +1,5 @@
 -- question: How did each engine fare, stretch by stretch: when the cells of a day are too many to look at?
--- uses: since, promising_engines
+-- uses: since, unsettled
 -- parameter arm: String = '' | cell_arm; '' is any.
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 -- parameter concurrency: Int64 = 0 | cell_concurrency; 0 is any.
@@ -33,79 +33,107 @@
 -- example: tachograph query fleet_stretches --param from=-1d
 SELECT
     service_instance_id,
-    worst_cell AS cell,
-    host_name, engine_package, engine_recipe, cell_arm,
-    stretch_started_at AS started_at,
-    stretch_ended_at AS ended_at,
-    cells,
-    if(can_speculate, cells_plain, 0) AS cells_stuck,
+    worst_of_stretch AS cell,
+    host_name, engine_package, engine_recipe, cell_arm, started_at, ended_at, cells,
+    if(has_speculative, cells_plain, 0) AS cells_stuck,
     toBool(cells_stuck > 0) AS stuck,
-    toBool(can_speculate) AS has_speculative,
+    -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
+    toBool(max(is_speculative) OVER engine
+        OR notEmpty(arrayExcept(groupUniqArrayArray(promising) OVER engine, groupUniqArrayArray(executed) OVER engine))) AS has_speculative,
     plain_sum_ns / nullIf(plain_sum_ns + speculative_sum_ns, 0) AS plain_fraction,
-    if(can_speculate, plain_stuck_ns, 0) / 1e9 AS plain_stuck_s,
-    stretch_executions AS executions,
-    stretch_tokens / nullIf(elapsed_ns / 1e9, 0) AS tokens_per_s
+    if(has_speculative, plain_stuck_ns, 0) / 1e9 AS plain_stuck_s,
+    executions,
+    tokens_sum / nullIf(elapsed_sum_ns / 1e9, 0) AS tokens_per_s
 FROM
 (
     SELECT
-        *,
-        max(is_speculative) OVER (PARTITION BY service_instance_id) OR has(promising_engines, toString(service_instance_id)) AS can_speculate
+        service_instance_id,
+        argMaxIf(worst_cell, rank, is_asked) AS worst_of_stretch,
+        argMaxIf(arm, rank, is_asked) AS cell_arm,
+        any(c.host_name) AS host_name,
+        any(c.engine_package) AS engine_package,
+        any(c.engine_recipe) AS engine_recipe,
+        minIf(began_at, is_asked) AS started_at,
+        maxIf(c.ended_at, is_asked) AS ended_at,
+        sumIf(c.cells, is_asked) AS cells,
+        sumIf(plain_cells, is_asked) AS cells_plain,
+        sumIf(plain_ns, is_asked) AS plain_sum_ns,
+        sumIf(speculative_ns, is_asked) AS speculative_sum_ns,
+        sumIf(plain_cells_ns, is_asked) AS plain_stuck_ns,
+        sumIf(c.executions, is_asked) AS executions,
+        sumIf(tokens, is_asked) AS tokens_sum,
+        sumIf(elapsed_ns, is_asked) AS elapsed_sum_ns,
+        max(c.is_speculative) AS is_speculative,
+        groupUniqArrayArray(c.executed) AS executed,
+        groupUniqArrayArray(c.promising) AS promising
     FROM
     (
+        -- Each cell; but of settled half hours all that lie within, as they were added up, in one row.
         SELECT
             service_instance_id,
+            any(w.worst_cell) AS worst_cell,
+            any(w.arm) AS arm,
+            any(w.host_name) AS host_name,
+            any(w.engine_package) AS engine_package,
+            any(w.engine_recipe) AS engine_recipe,
+            min(w.began_at) AS began_at,
+            max(w.ended_at) AS ended_at,
+            sum(w.plain_ns) AS plain_ns,
+            sum(w.speculative_ns) AS speculative_ns,
+            sum(w.executions) AS executions,
+            sum(w.tokens) AS tokens,
+            is_whole = 0 AND plain_ns + speculative_ns >= 1e9 * {minimum_decoding_s:Float64}
+                AND plain_ns > {stuck_above:Float64} * (plain_ns + speculative_ns) AS is_plain,
+            if(is_whole, sum(w.cells), 1) AS cells,
+            if(is_whole, sum(w.plain_cells), is_plain) AS plain_cells,
+            multiIf(is_whole, sum(w.plain_cells_ns), is_plain, plain_ns, 0) AS plain_cells_ns,
             -- Every cell of the stretch that is plain ranks before every other.
-            argMaxIf(cell, plain_ns + if(is_plain, toInt64(1e18), 0), is_asked) AS worst_cell,
-            argMaxIf(arm_of_cell, plain_ns + if(is_plain, toInt64(1e18), 0), is_asked) AS cell_arm,
-            any(host_of_cell) AS host_name,
-            any(package_of_cell) AS engine_package,
-            any(recipe_of_cell) AS engine_recipe,
-            minIf(cell_started_at, is_asked) AS stretch_started_at,
-            maxIf(cell_ended_at, is_asked) AS stretch_ended_at,
-            countIf(is_asked) AS cells,
-            countIf(is_plain AND is_asked) AS cells_plain,
-            sumIf(plain_ns, is_asked) AS plain_sum_ns,
-            sumIf(speculative_ns, is_asked) AS speculative_sum_ns,
-            sumIf(plain_ns, is_plain AND is_asked) AS plain_stuck_ns,
-            sumIf(cell_executions, is_asked) AS stretch_executions,
-            sumIf(cell_tokens, is_asked) AS stretch_tokens,
-            sumIf(toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at), is_asked) AS elapsed_ns,
-            max(is_cell_speculative) AS is_speculative
+            multiIf(is_whole, sum(w.rank), is_plain, plain_ns + toInt64(1e18), plain_ns) AS rank,
+            if(is_whole, sum(w.elapsed_ns), toUnixTimestamp64Nano(ended_at) - toUnixTimestamp64Nano(began_at)) AS elapsed_ns,
+            max(last_started_at) >= since
+                AND began_at < {to:DateTime64(9, 'UTC')}
+                AND cells > 0
+                AND ({arm:String} = '' OR arm = {arm:String})
+                AND ({cell:String} = '' OR worst_cell = {cell:String})
+                AND ({concurrency:Int64} = 0 OR ifNull(max(concurrency) = {concurrency:Int64}, false)) AS is_asked,
+            max(w.is_speculative) AS is_speculative,
+            groupUniqArrayArray(w.executed) AS executed,
+            groupUniqArrayArray(w.promising) AS promising
         FROM
         (
             SELECT
-                service_instance_id,
-                cell,
-                any(w.host_name) AS host_of_cell,
-                any(w.engine_package) AS package_of_cell,
-                any(w.engine_recipe) AS recipe_of_cell,
-                any(w.cell_arm) AS arm_of_cell,
-                min(first_started_at) AS cell_started_at,
-                max(last_ended_at) AS cell_ended_at,
-                sum(executions) AS cell_executions,
-                sum(tokens_emitted) AS cell_tokens,
-                sum(plain_wall_time_ns) AS plain_ns,
-                sum(speculative_wall_time_ns) AS speculative_ns,
-                plain_ns + speculative_ns >= 1e9 * {minimum_decoding_s:Float64}
-                    AND plain_ns > {stuck_above:Float64} * (plain_ns + speculative_ns) AS is_plain,
-                max(last_started_at) >= since
-                    AND cell_started_at < {to:DateTime64(9, 'UTC')}
-                    AND ({arm:String} = '' OR arm_of_cell = {arm:String})
-                    AND ({cell:String} = '' OR cell = {cell:String})
-                    AND ({concurrency:Int64} = 0 OR ifNull(max(cell_concurrency) = {concurrency:Int64}, false)) AS is_asked,
-                max(notEmpty(speculative_graphs)) AS is_cell_speculative
-            FROM cell_windows AS w
+                service_instance_id, host_name, engine_package, engine_recipe, 0 AS is_whole, cell AS worst_cell, cell_arm AS arm, cell_concurrency AS concurrency,
+                first_started_at AS began_at, last_started_at, last_ended_at AS ended_at, executions, tokens_emitted AS tokens,
+                plain_wall_time_ns AS plain_ns, speculative_wall_time_ns AS speculative_ns,
+                0 AS cells, 0 AS plain_cells, 0 AS plain_cells_ns, 0 AS rank, 0 AS elapsed_ns,
+                notEmpty(speculative_graphs) AS is_speculative, graphs AS executed, promising_candidates AS promising
+            FROM cell_windows
             WHERE window_started_at > subtractSeconds(since, {history_s:UInt32} + 30)
                 AND window_started_at < {to:DateTime64(9, 'UTC')}
-                AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
-                AND ({host:String} = '' OR w.host_name = {host:String})
-                AND ({package:String} = '' OR w.engine_package = {package:String})
-                AND ({recipe:String} = '' OR w.engine_recipe = {recipe:String})
-            GROUP BY service_instance_id, cell
-        )
-        GROUP BY service_instance_id, toStartOfInterval(toDateTime(cell_started_at, 'UTC'), toIntervalSecond({stretch_s:UInt32}))
-    )
+                AND (NOT ({stretch_s:UInt32} % 1800 = 0 AND {concurrency:Int64} = 0 AND {stuck_above:Float64} = 0.3 AND {minimum_decoding_s:Float64} = 3)
+                    OR toStartOfInterval(window_started_at, INTERVAL 30 MINUTE) IN (SELECT arrayJoin(unsettled)))
+            UNION ALL
+            SELECT
+                service_instance_id, host_name, engine_package, engine_recipe, reaching_cell = '', worst_cell, worst_arm, NULL,
+                cells_started_at, last_started_at, cells_ended_at, cells_executions, cells_tokens,
+                cells_plain_ns, cells_speculative_ns,
+                cells_within, plain_cells, plain_cells_ns, worst_rank, cells_elapsed_ns,
+                is_speculative, plain_graphs, promising_candidates
+            FROM engine_half_hours FINAL
+            WHERE {stretch_s:UInt32} % 1800 = 0 AND {concurrency:Int64} = 0 AND {stuck_above:Float64} = 0.3 AND {minimum_decoding_s:Float64} = 3
+                AND half_hour_started_at >= since
+                AND half_hour_started_at < {to:DateTime64(9, 'UTC')}
+                AND half_hour_started_at NOT IN (SELECT arrayJoin(unsettled))
+        ) AS w
+        WHERE ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+            AND ({host:String} = '' OR w.host_name = {host:String})
+            AND ({package:String} = '' OR w.engine_package = {package:String})
+            AND ({recipe:String} = '' OR w.engine_recipe = {recipe:String})
+        GROUP BY service_instance_id, is_whole, w.worst_cell
+    ) AS c
+    GROUP BY service_instance_id, toStartOfInterval(toDateTime(began_at, 'UTC'), toIntervalSecond({stretch_s:UInt32}))
 )
-WHERE cells > 0
+WINDOW engine AS (PARTITION BY service_instance_id)
+QUALIFY cells > 0
 ORDER BY started_at DESC, service_instance_id
 LIMIT {limit:UInt64}

@@ -1,8 +1,12 @@
 -- question: Whose clock is off against the collector's, by how much and since when?
--- uses: windows_nearby
+-- uses: since, unsettled
 -- parameter arm: String = '' | cell_arm; '' is any.
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 -- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
+-- parameter service_instance_id: String = '' | One engine instance; '' is any.
+-- parameter host: String = '' | host_name; '' is any.
+-- parameter package: String = '' | engine_package; '' is any.
+-- parameter recipe: String = '' | engine_recipe; '' is any.
 -- parameter off_above_s: Float64 = 5 | A clock counts as off when arrival differs from completion by more than this, in s. An engine that exports seldom, or whose records waited out an outage, or that was imported later, looks like a clock that is behind.
 -- parameter limit: UInt64 = 10000 | At most so many hosts, the clock furthest off first.
 -- column host_name [] | Host.
@@ -17,35 +21,54 @@
 -- example: tachograph query clock_skew --param last_s=86400
 SELECT
     host_name,
-    uniqExact(service_instance_id) AS instances,
-    quantileExact(0.5)(delay_s) AS arrival_delay_median_s,
-    min(delay_s) AS arrival_delay_min_s,
-    max(delay_s) AS arrival_delay_max_s,
-    anyIf(state, is_since) AS clock,
-    if(clock = 'in step', 0, argMax(delay_s, window_started_at)) AS off_s,
-    if(clock = 'in step', NULL, minIf(window_started_at, is_since)) AS off_since
+    uniqExact(engine) AS instances,
+    quantileExactArray(0.5)(delays_ms) / 1e3 AS arrival_delay_median_s,
+    min(arrayMin(delays_ms)) / 1e3 AS arrival_delay_min_s,
+    max(arrayMax(delays_ms)) / 1e3 AS arrival_delay_max_s,
+    -- By the latest window of each state: the first of them says the state now, the second where another one ends it. Of
+    -- windows that begin together, the one of the first instance counts as the latest.
+    (arraySort([(min((-in_step_at, engine)), 'in step'), (min((-ahead_at, engine)), 'ahead'), (min((-behind_at, engine)), 'behind or late')]) AS latest)[1].2 AS clock,
+    if(clock = 'in step', 0, argMin(delay_ms, (-latest_at, engine)) / 1e3) AS off_s,
+    if(clock = 'in step', NULL, toDateTime(-arrayMax(arrayFilter(one -> one < latest[2].1, groupArrayArray(off)).1), 'UTC')) AS off_since
 FROM
 (
     SELECT
-        *,
-        -- Reading back from the latest window: as long as nothing else was seen.
-        uniqExact(state) OVER latest_first = 1 AS is_since
+        host_name,
+        toString(service_instance_id) AS engine,
+        groupArrayArray(windows) AS windows_at,
+        groupArrayArray(delays) AS delays_ms,
+        arrayMax(windows_at) AS latest_at,
+        delays_ms[indexOf(windows_at, latest_at)] AS delay_ms,
+        arrayMax(arrayMap((at, ms) -> if(abs(ms) <= 1e3 * {off_above_s:Float64}, at, 0), windows_at, delays_ms)) AS in_step_at,
+        arrayMax(arrayMap((at, ms) -> if(ms < -1e3 * {off_above_s:Float64}, at, 0), windows_at, delays_ms)) AS ahead_at,
+        arrayMax(arrayMap((at, ms) -> if(ms > 1e3 * {off_above_s:Float64}, at, 0), windows_at, delays_ms)) AS behind_at,
+        arrayMap(at -> (-at, engine), arrayFilter((at, ms) -> abs(ms) > 1e3 * {off_above_s:Float64}, windows_at, delays_ms)) AS off
     FROM
     (
         SELECT
-            host_name,
-            service_instance_id,
-            window_started_at,
-            (toUnixTimestamp64Milli(max(last_received_at)) - toUnixTimestamp64Milli(max(last_ended_at))) / 1e3 AS delay_s,
-            multiIf(delay_s < -{off_above_s:Float64}, 'ahead', delay_s > {off_above_s:Float64}, 'behind or late', 'in step') AS state
-        FROM windows_nearby
+            host_name, service_instance_id, engine_package, engine_recipe,
+            [toInt64(toUnixTimestamp(window_started_at))] AS windows,
+            [toUnixTimestamp64Milli(max(w.last_received_at)) - toUnixTimestamp64Milli(max(w.last_ended_at))] AS delays
+        FROM cell_windows AS w
         WHERE window_started_at > subtractSeconds(since, 30)
             AND window_started_at < {to:DateTime64(9, 'UTC')}
-            AND ({arm:String} = '' OR cell_arm = {arm:String})
+            AND toStartOfInterval(window_started_at, INTERVAL 30 MINUTE) IN (SELECT arrayJoin(unsettled))
+            AND ({arm:String} = '' OR w.cell_arm = {arm:String})
             AND ({cell:String} = '' OR cell = {cell:String})
-        GROUP BY host_name, service_instance_id, window_started_at
+        GROUP BY host_name, service_instance_id, engine_package, engine_recipe, window_started_at
+        UNION ALL
+        SELECT host_name, service_instance_id, engine_package, engine_recipe, CAST(windows_started_at, 'Array(Int64)'), arrival_delays_ms
+        FROM engine_half_hours FINAL
+        WHERE half_hour_started_at >= since
+            AND half_hour_started_at < {to:DateTime64(9, 'UTC')}
+            AND half_hour_started_at NOT IN (SELECT arrayJoin(unsettled))
+            AND reaching_cell = ''
     )
-    WINDOW latest_first AS (PARTITION BY host_name ORDER BY window_started_at DESC, service_instance_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    WHERE ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        AND ({host:String} = '' OR host_name = {host:String})
+        AND ({package:String} = '' OR engine_package = {package:String})
+        AND ({recipe:String} = '' OR engine_recipe = {recipe:String})
+    GROUP BY host_name, service_instance_id
 )
 GROUP BY host_name
 ORDER BY abs(off_s) DESC, host_name

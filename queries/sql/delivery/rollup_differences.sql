@@ -4,102 +4,151 @@
 -- parameter service_instance_id: String = '' | One engine instance; '' is any.
 -- parameter limit: UInt64 = 10000 | At most so many differences.
 -- column service_instance_id [] | The engine instance.
--- column window_started_at [time] | The 30 s window.
+-- column window_started_at [time] | The 30 s window; of `engine_half_hours` the half hour, of those that lie between `from` and `to`.
 -- column rollup [] | The table that differs from graph_executions.
 -- column executions_stored [executions] | What graph_executions has.
 -- column executions_rolled_up [executions] | What the rollup has.
 -- column differing [] | The counts, sums and extremes that differ.
 -- table: service_instance_id, window_started_at, rollup, executions_stored, executions_rolled_up, differing
 -- example: tachograph query rollup_differences --param from=-30d
-SELECT
-    service_instance_id,
-    window_started_at,
-    one.1 AS rollup,
-    stored[1] AS executions_stored,
-    one.2[1] AS executions_rolled_up,
-    -- By second, neither extremes nor sequence numbers are kept. An hour is settled after executions arrived: what a window
-    -- has got since then is no difference.
-    arrayFilter(
-        (name, is_kept, figure, rolled_up) -> is_kept AND figure != rolled_up,
-        ['executions', 'tokens', 'GPU time', 'plain wall time', 'speculative wall time', 'first submission', 'last submission', 'sequence numbers', 'sum of sequence numbers', 'sum of their squares', ''],
-        arrayMap(place -> multiIf(rollup = 'engine_seconds', place <= 5, rollup = 'graph_hours', place IN (1, 3) AND one.2[11] = stored[11], place <= 10), range(1, 12)),
-        stored,
-        one.2
-    ) AS differing
+SELECT *
 FROM
 (
     SELECT
         service_instance_id,
         window_started_at,
-        arrayResize(anyIf(sums, source = 'graph_executions'), 11) AS stored,
-        arrayMap(
-            rollup -> (rollup, arrayResize(groupArrayIf(sums, source != 'graph_executions')[indexOf(groupArrayIf(source, source != 'graph_executions'), rollup)], 11)),
-            ['cell_graphs', 'cell_windows', 'engine_seconds', 'graph_hours']
-        ) AS rollups
+        one.1 AS rollup,
+        stored[1] AS executions_stored,
+        one.2[1] AS executions_rolled_up,
+        -- By second, neither extremes nor sequence numbers are kept. An hour is settled after executions arrived: what a window
+        -- has got since then is no difference.
+        arrayFilter(
+            (name, is_kept, figure, rolled_up) -> is_kept AND figure != rolled_up,
+            ['executions', 'tokens', 'GPU time', 'plain wall time', 'speculative wall time', 'first submission', 'last submission', 'sequence numbers', 'sum of sequence numbers', 'sum of their squares', ''],
+            arrayMap(place -> multiIf(rollup = 'engine_seconds', place <= 5, rollup = 'graph_hours', place IN (1, 3) AND one.2[11] = stored[11], place <= 10), range(1, 12)),
+            stored,
+            one.2
+        ) AS differing
     FROM
     (
         SELECT
-            'graph_executions' AS source,
             service_instance_id,
-            toStartOfInterval(e.started_at, INTERVAL 30 SECOND) AS window_started_at,
-            [toInt64(count()), ifNull(sum(batch_tokens_emitted), 0), sum(graph_gpu_time_ns),
-                sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'plain_decode'),
-                sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'speculative'),
-                toUnixTimestamp64Nano(min(e.started_at)), toUnixTimestamp64Nano(max(e.started_at)), toInt64(uniqExact(graph_sequence)),
-                toInt64(sum(toUInt64(graph_sequence))), toInt64(sum(toUInt64(graph_sequence) * toUInt64(graph_sequence))),
-                toUnixTimestamp64Milli(max(received_at))] AS sums
-        FROM graph_executions AS e
-        WHERE e.started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND e.started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
-        GROUP BY service_instance_id, window_started_at
-        UNION ALL
-        SELECT
-            'cell_graphs', service_instance_id, window_started_at,
-            [toInt64(sum(g.executions)), sum(g.tokens_emitted), sum(g.gpu_time_ns),
-                sumIf(ordinary_wall_time_ns, graph_kind = 'plain_decode'), sumIf(ordinary_wall_time_ns, graph_kind = 'speculative'),
-                toUnixTimestamp64Nano(min(g.first_started_at)), toUnixTimestamp64Nano(max(g.last_started_at)), toInt64(groupBitmapMerge(g.sequences)),
-                toInt64(sum(g.sequence_sum)), toInt64(sum(g.sequence_squares_sum))]
-        FROM cell_graphs AS g
-        WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
-        GROUP BY service_instance_id, window_started_at
-        UNION ALL
-        SELECT
-            'cell_windows', service_instance_id, window_started_at,
-            [toInt64(sum(w.executions)), sum(w.tokens_emitted), sum(w.gpu_time_ns),
-                sum(w.plain_wall_time_ns), sum(w.speculative_wall_time_ns),
-                toUnixTimestamp64Nano(min(w.first_started_at)), toUnixTimestamp64Nano(max(w.last_started_at)), toInt64(groupBitmapMerge(w.sequences)),
-                toInt64(sum(w.sequence_sum)), toInt64(sum(w.sequence_squares_sum))]
-        FROM cell_windows AS w
-        WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
-        GROUP BY service_instance_id, window_started_at
-        UNION ALL
-        SELECT
-            'engine_seconds', service_instance_id, toStartOfInterval(second_started_at, INTERVAL 30 SECOND) AS window_started_at,
-            [toInt64(sum(s.executions)), sum(s.tokens_emitted), sum(s.gpu_time_ns), sum(s.plain_wall_time_ns), sum(s.speculative_wall_time_ns)]
-        FROM engine_seconds AS s
-        WHERE second_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND second_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
-        GROUP BY service_instance_id, window_started_at
-        UNION ALL
-        SELECT
-            'graph_hours', service_instance_id, window_started_at,
-            [toInt64(sum(n)), 0, sum(gpu_ns), 0, 0, 0, 0, 0, 0, 0, toUnixTimestamp64Milli(max(received_at))]
-        FROM graph_hours AS h FINAL
-        ARRAY JOIN h.windows_started_at AS window_started_at, h.executions AS n, h.gpu_times_ns AS gpu_ns, h.windows_received_at AS received_at
-        WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
-            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+            window_started_at,
+            arrayResize(anyIf(sums, source = 'graph_executions'), 11) AS stored,
+            arrayMap(
+                rollup -> (rollup, arrayResize(groupArrayIf(sums, source != 'graph_executions')[indexOf(groupArrayIf(source, source != 'graph_executions'), rollup)], 11)),
+                ['cell_graphs', 'cell_windows', 'engine_seconds', 'graph_hours']
+            ) AS rollups
+        FROM
+        (
+            SELECT
+                'graph_executions' AS source,
+                service_instance_id,
+                toStartOfInterval(e.started_at, INTERVAL 30 SECOND) AS window_started_at,
+                [toInt64(count()), ifNull(sum(batch_tokens_emitted), 0), sum(graph_gpu_time_ns),
+                    sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'plain_decode'),
+                    sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'speculative'),
+                    toUnixTimestamp64Nano(min(e.started_at)), toUnixTimestamp64Nano(max(e.started_at)), toInt64(uniqExact(graph_sequence)),
+                    toInt64(sum(toUInt64(graph_sequence))), toInt64(sum(toUInt64(graph_sequence) * toUInt64(graph_sequence))),
+                    toUnixTimestamp64Milli(max(received_at))] AS sums
+            FROM graph_executions AS e
+            WHERE e.started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND e.started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+            GROUP BY service_instance_id, window_started_at
+            UNION ALL
+            SELECT
+                'cell_graphs', service_instance_id, window_started_at,
+                [toInt64(sum(g.executions)), sum(g.tokens_emitted), sum(g.gpu_time_ns),
+                    sumIf(ordinary_wall_time_ns, graph_kind = 'plain_decode'), sumIf(ordinary_wall_time_ns, graph_kind = 'speculative'),
+                    toUnixTimestamp64Nano(min(g.first_started_at)), toUnixTimestamp64Nano(max(g.last_started_at)), toInt64(groupBitmapMerge(g.sequences)),
+                    toInt64(sum(g.sequence_sum)), toInt64(sum(g.sequence_squares_sum))]
+            FROM cell_graphs AS g
+            WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+            GROUP BY service_instance_id, window_started_at
+            UNION ALL
+            SELECT
+                'cell_windows', service_instance_id, window_started_at,
+                [toInt64(sum(w.executions)), sum(w.tokens_emitted), sum(w.gpu_time_ns),
+                    sum(w.plain_wall_time_ns), sum(w.speculative_wall_time_ns),
+                    toUnixTimestamp64Nano(min(w.first_started_at)), toUnixTimestamp64Nano(max(w.last_started_at)), toInt64(groupBitmapMerge(w.sequences)),
+                    toInt64(sum(w.sequence_sum)), toInt64(sum(w.sequence_squares_sum))]
+            FROM cell_windows AS w
+            WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+            GROUP BY service_instance_id, window_started_at
+            UNION ALL
+            SELECT
+                'engine_seconds', service_instance_id, toStartOfInterval(second_started_at, INTERVAL 30 SECOND) AS window_started_at,
+                [toInt64(sum(s.executions)), sum(s.tokens_emitted), sum(s.gpu_time_ns), sum(s.plain_wall_time_ns), sum(s.speculative_wall_time_ns)]
+            FROM engine_seconds AS s
+            WHERE second_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND second_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+            GROUP BY service_instance_id, window_started_at
+            UNION ALL
+            SELECT
+                'graph_hours', service_instance_id, window_started_at,
+                [toInt64(sum(n)), 0, sum(gpu_ns), 0, 0, 0, 0, 0, 0, 0, toUnixTimestamp64Milli(max(received_at))]
+            FROM graph_hours AS h FINAL
+            ARRAY JOIN h.windows_started_at AS window_started_at, h.executions AS n, h.gpu_times_ns AS gpu_ns, h.windows_received_at AS received_at
+            WHERE window_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+            GROUP BY service_instance_id, window_started_at
+        )
         GROUP BY service_instance_id, window_started_at
     )
-    GROUP BY service_instance_id, window_started_at
+    ARRAY JOIN rollups AS one
+    WHERE notEmpty(differing)
+    UNION ALL
+    -- A half hour is settled as a whole after executions arrived: one that has got some since then is read window by window.
+    SELECT
+        service_instance_id,
+        half_hour,
+        'engine_half_hours',
+        sumIf(sums[1], is_stored),
+        sumIf(sums[1], NOT is_stored),
+        arrayFilter(
+            (name, figure, rolled_up) -> figure != rolled_up,
+            ['executions', 'tokens', 'plain wall time', 'speculative wall time', 'first submission', 'last submission', 'last completion', 'cells', 'windows'],
+            sumForEachIf(sums, is_stored),
+            sumForEachIf(sums, NOT is_stored)
+        ) AS differing
+    FROM
+    (
+        SELECT
+            true AS is_stored,
+            service_instance_id,
+            toStartOfInterval(e.started_at, INTERVAL 30 MINUTE) AS half_hour,
+            max(received_at) AS last_received_at,
+            [toInt64(count()), ifNull(sum(batch_tokens_emitted), 0),
+                sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'plain_decode'),
+                sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'speculative'),
+                toUnixTimestamp64Nano(min(e.started_at)), toUnixTimestamp64Nano(max(e.started_at)), toUnixTimestamp64Nano(max(addNanoseconds(e.started_at, duration_ns))),
+                toInt64(uniqExact(cell)), toInt64(uniqExact(toStartOfInterval(e.started_at, INTERVAL 30 SECOND)))] AS sums
+        FROM graph_executions AS e
+        WHERE e.started_at >= {from:DateTime64(9, 'UTC')}
+            AND e.started_at < {to:DateTime64(9, 'UTC')}
+            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        GROUP BY service_instance_id, half_hour
+        UNION ALL
+        SELECT
+            false, service_instance_id, half_hour_started_at, max(h.last_received_at),
+            [toInt64(sum(h.executions)), sum(cells_tokens), sum(cells_plain_ns), sum(cells_speculative_ns),
+                toUnixTimestamp64Nano(min(h.first_started_at)), toUnixTimestamp64Nano(max(h.last_started_at)), toUnixTimestamp64Nano(max(h.last_ended_at)),
+                toInt64(sum(cells_within) + uniqExactIf(reaching_cell, reaching_cell != '')), toInt64(uniqExactArray(h.windows_started_at))]
+        FROM engine_half_hours AS h FINAL
+        WHERE half_hour_started_at >= {from:DateTime64(9, 'UTC')}
+            AND half_hour_started_at <= subtractSeconds({to:DateTime64(9, 'UTC')}, 1800)
+            AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        GROUP BY service_instance_id, half_hour_started_at
+    )
+    GROUP BY service_instance_id, half_hour
+    HAVING count() = 2 AND min(last_received_at) = max(last_received_at) AND notEmpty(differing)
 )
-ARRAY JOIN rollups AS one
-WHERE notEmpty(differing)
 ORDER BY window_started_at, service_instance_id, rollup
 LIMIT {limit:UInt64}

@@ -5,6 +5,8 @@
 -- parameter host: String = '' | host_name; '' is any.
 -- parameter package: String = '' | engine_package; '' is any.
 -- parameter recipe: String = '' | engine_recipe; '' is any.
+-- parameter arm: String = '' | cell_arm; '' is any.
+-- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 -- parameter unjudged_for_s: UInt32 = 60 | What arrived may wait so long to be judged, in s; `judged` tells where it waits longer.
 -- parameter limit: UInt64 = 10000 | At most so many engines, the most time turned first.
 -- column service_instance_id [] | The engine instance.
@@ -57,6 +59,8 @@ FROM
         AND ({host:String} = '' OR w.host_name = {host:String})
         AND ({package:String} = '' OR w.engine_package = {package:String})
         AND ({recipe:String} = '' OR w.engine_recipe = {recipe:String})
+        AND ({arm:String} = '' OR w.cell_arm = {arm:String})
+        AND ({cell:String} = '' OR cell = {cell:String})
     GROUP BY service_instance_id, cell
 ) AS c
 LEFT ARRAY JOIN inflation AS one
