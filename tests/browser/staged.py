@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -20,6 +21,7 @@ from urllib.parse import urlencode
 from clickhouse_connect.driver.client import Client
 
 from collector.clickhouse import open_store
+from collector.judging import ALL_S, judge_cells
 from collector.migrations import apply_schema
 from dashboards.links import cell_address, cell_parameters
 from dashboards.reading.alerts import Place as AlertPlace
@@ -33,6 +35,7 @@ from queries.alerts.delivery.receivers import own_silences
 from queries.alerts.delivery.silences import Matcher, Silence
 from queries.alerts.states import State
 from queries.annotations.marks import Mark
+from queries.client import connect
 from tests.browser.driven import ROOT, dashboards
 from tests.browser.labelled_cells import FEW, STUCK_CELL, STUCK_INSTANCE
 from tests.browser.two_arms import BEGAN as ARMS_BEGAN
@@ -41,10 +44,12 @@ from tests.fixtures.alert_fleets import VirtualTime, store
 from tests.fixtures.alert_state import entry, left_behind
 from tests.fixtures.otlp_files import requests_in
 from tests.fixtures.running import Addresses, running_collector
+from tests.fixtures.senders import eventually
 
 FLEET_BEGAN = datetime(2026, 11, 5, 20, tzinfo=UTC)
 FLEET_ENDED = FLEET_BEGAN + timedelta(minutes=8)
-STUCK_CELL_NOTED = datetime(2026, 11, 1, 0, 0, 45, tzinfo=UTC)
+LABELLED_BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
+STUCK_CELL_NOTED = LABELLED_BEGAN + timedelta(seconds=45)
 HOSTS = ("gpu-node-001", "gpu-node-002", "gpu-node-003")
 MODELS = {"main": "exposed_mean", "pr-188": "drained_share"}
 """The cost model of each package."""
@@ -108,6 +113,7 @@ def staged(data_dir: Path, cases: Path) -> Iterator[Stage]:
     keep_silence(data_dir)
     with running_collector(data_dir) as addresses:
         send_cells(addresses, cases)
+        until_judged(addresses)
         settings = {
             "TACHOGRAPH_DATA_DIR": str(data_dir),
             "TACHOGRAPH_COLLECTOR_URL": f"http://127.0.0.1:{addresses.otlp_http_port}",
@@ -124,6 +130,8 @@ def set_up(data_dir: Path) -> None:
         store_arms(client)
         store_marks(client)
         store_history(client)
+        # All of it arrived weeks ago, and a collector looks two days back.
+        judge_cells(client, recent_s=int((datetime.now(UTC) - LABELLED_BEGAN).total_seconds()), stretches=1000)
 
 
 def store_fleet(client: Client) -> None:
@@ -230,6 +238,14 @@ def send_cells(addresses: Addresses, cases: Path) -> None:
             )
             with urllib.request.urlopen(asked, timeout=30):  # noqa: S310
                 pass
+
+
+def until_judged(addresses: Addresses) -> None:
+    """Every cell that the collector looks for has its verdict: pages that are looked at minutes apart tell the same."""
+    waiting = files("collector").joinpath("unjudged_cells.sql").read_text("utf-8")
+    with closing(connect(addresses.clickhouse_url)) as client:
+        asked = {"recent_s": ALL_S, "stretches": 1}
+        eventually(lambda: not client.query(waiting, parameters=asked).result_rows)
 
 
 def cases_here() -> Path | None:
