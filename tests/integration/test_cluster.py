@@ -18,7 +18,13 @@ def test_through_distributed_tables_all_is_as_with_plain_ones(tmp_path: Path) ->
     assert seen["differing"] == {}
     sizes = seen["sizes"]
     assert sizes["record"] == 20_000
-    assert min(sizes[name] for name in ("outcomes", "executions", "cells", "stuck_plain", "graph_costs", "half_hours", "hours")) > 0
+    assert (
+        min(
+            sizes[name]
+            for name in ("outcomes", "executions", "cells", "stuck_plain", "graph_costs", "half_hours", "hours")
+        )
+        > 0
+    )
     assert len(sizes) > 25
     assert seen["refused"] == [
         "database plain was made for one host: name another database for the cluster",
