@@ -21,6 +21,7 @@ from dashboards.app.password_gate import COOKIE, PasswordGate
 from dashboards.commands import GUARDED_APP, environment_of, streamlit_command
 from dashboards.errors import DashboardAccessError
 from dashboards.links import FLEET_PAGE
+from dashboards.reading.store import RULES_VARIABLE
 from tests.fixtures.pages import NOWHERE, page_opened, said
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
@@ -40,7 +41,7 @@ def settings(**values: Any) -> Any:
     nothing = {
         "dashboard_address": "127.0.0.1", "dashboard_port": 8501, "dashboard_reachable_as": "",
         "dashboard_password": SecretStr(""), "dashboard_password_file": None, "dashboard_oidc_file": None,
-        "data_dir": Path("/data"), "alertmanager_urls": "",
+        "data_dir": Path("/data"), "alertmanager_urls": "", "alert_rules": None,
         "clickhouse_url": "http://host/db", "collector_url": "http://host:4318",
     }  # fmt: skip
     return SimpleNamespace(**nothing | values)
@@ -102,6 +103,10 @@ class TestSettings:
         command = streamlit_command(guarded)
         assert str(GUARDED_APP) in command
         assert SECRET not in " ".join(command)
+
+    def test_the_pages_know_the_users_own_rules(self) -> None:
+        assert environment_of(settings())[RULES_VARIABLE] == ""
+        assert environment_of(settings(alert_rules=Path("/etc/rules")))[RULES_VARIABLE] == "/etc/rules"
 
     def test_the_proxys_name_is_let_in(self, oidc_file: Path) -> None:
         command = streamlit_command(settings(dashboard_reachable_as="tacho.example.com", dashboard_oidc_file=oidc_file))
