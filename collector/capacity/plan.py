@@ -54,16 +54,24 @@ class Plan(NamedTuple):
     judging_cores: float
     asking_cores: float
     cores: int
-    """Of the store and its collectors together, with headroom; replicas are not counted."""
+    """Of one copy of the store, over all its shards, and of the collectors together, with headroom."""
     disk_bytes: float
-    """Of one copy, when everything is as old as it gets."""
+    """Of one copy, over all its shards, when everything is as old as it gets."""
     raw_bytes_per_day: float
     network_bytes_per_s: float
     memory_bytes: float
-    """Of the store and its collectors, replicas not counted."""
+    """Of one copy of the store, over all its shards, and of the collectors."""
     collectors: int
     shards: int
     replicas: int
+    store_hosts: int
+    """Of all copies together: shards times replicas."""
+    cores_per_store_host: int
+    """The collectors' share counted in; a replica can do all of its shard's work alone."""
+    disk_bytes_per_store_host: float
+    memory_bytes_per_store_host: float
+    memory_bytes_per_collector: float
+    """Of those apart from the store; 0 where it is embedded."""
     breaks_first: str
     """What gives way first when it grows."""
 
@@ -87,6 +95,8 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
     if shards > 1:
         layout = "cluster"
     collectors = 1 if layout == "embedded" else math.ceil(fleet.engines / OPEN_ENGINES_MAX)
+    replicas = REPLICAS if layout == "cluster" else 1
+    collector_memory = known.embedded_memory_bytes.value
     return Plan(
         layout=layout,
         gpus=fleet.engines * fleet.gpus_per_engine,
@@ -99,11 +109,15 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
         disk_bytes=disk,
         raw_bytes_per_day=raw_per_day,
         network_bytes_per_s=rate * known.otlp_gzip_bytes_per_execution.value,
-        memory_bytes=known.embedded_memory_bytes.value * collectors
-        + (0 if layout == "embedded" else shards * SERVER_MEMORY),
+        memory_bytes=collector_memory * collectors + (0 if layout == "embedded" else shards * SERVER_MEMORY),
         collectors=collectors,
         shards=shards,
-        replicas=REPLICAS if layout == "cluster" else 1,
+        replicas=replicas,
+        store_hosts=shards * replicas,
+        cores_per_store_host=math.ceil(cores / shards),
+        disk_bytes_per_store_host=disk / shards,
+        memory_bytes_per_store_host=collector_memory if layout == "embedded" else SERVER_MEMORY,
+        memory_bytes_per_collector=0 if layout == "embedded" else collector_memory,
         breaks_first=_breaks_first(layout, judging, cores, disk, shards),
     )
 

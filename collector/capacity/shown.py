@@ -30,24 +30,60 @@ def told(plan: Plan) -> list[tuple[str, str]]:
     hosts = {
         "embedded": "one `tachograph up`, with the embedded store",
         "server": f"{plan.collectors} x `tachograph collect`, one ClickHouse server",
-        "cluster": f"{plan.collectors} x `tachograph collect`, {plan.shards} shards x {plan.replicas} replicas of ClickHouse",
+        "cluster": f"{plan.collectors} x `tachograph collect`, {plan.store_hosts} ClickHouse hosts: {plan.shards} shards "
+        f"x {plan.replicas} replicas",
     }
     return [
         ("runs", hosts[plan.layout]),
         ("executions", f"{plan.executions_per_s:,.0f} a second"),
         ("in each engine", f"{100 * plan.engine_cpu_share:.2f} % of a core"),
-        ("cores", f"{plan.cores:,}{' a replica' if plan.replicas > 1 else ''}"),
+        ("one store host", _one_host(plan)),
+        ("all store hosts", _all_hosts(plan)),
+        ("collectors", _collectors(plan)),
+        ("cores of a copy", f"{plan.cores:,}{f', on {plan.shards} hosts' if plan.shards > 1 else ''}"),
         (
             "of them",
             f"{HEADROOM:g} x (ingest {_cores(plan.ingest_cores)} + judging {_cores(plan.judging_cores)}), for bursts, "
             f"+ questions {_cores(plan.asking_cores)}, rounded up",
         ),
-        ("disk", f"{size(plan.disk_bytes)}{' a replica' if plan.replicas > 1 else ''}"),
-        ("a day", f"{size(plan.raw_bytes_per_day)} of executions"),
+        ("disk of a copy", f"{size(plan.disk_bytes)}{f', on {plan.shards} hosts' if plan.shards > 1 else ''}"),
+        ("a day", f"{size(plan.raw_bytes_per_day)} of executions, a copy"),
         ("network", f"{size(plan.network_bytes_per_s)} a second, compressed"),
-        ("memory", f"{size(plan.memory_bytes)}{' a replica' if plan.replicas > 1 else ''}"),
         ("breaks first", plan.breaks_first),
     ]
+
+
+def _one_host(plan: Plan) -> str:
+    """What to buy for each host of the store."""
+    return _host(plan.cores_per_store_host, plan.disk_bytes_per_store_host, plan.memory_bytes_per_store_host)
+
+
+def _all_hosts(plan: Plan) -> str:
+    """What is bought for the store altogether."""
+    hosts = plan.store_hosts
+    if hosts == 1:
+        return "the same: there is one"
+    whole = _host(
+        hosts * plan.cores_per_store_host,
+        hosts * plan.disk_bytes_per_store_host,
+        hosts * plan.memory_bytes_per_store_host,
+    )
+    return f"{whole}, for all {hosts}"
+
+
+def _host(cores: int, disk_bytes: float, memory_bytes: float) -> str:
+    count = f"{cores:,} core{'' if cores == 1 else 's'}"
+    return f"{count}, {size(disk_bytes)} of disk, {size(memory_bytes)} of memory"
+
+
+def _collectors(plan: Plan) -> str:
+    """What the collectors want beside the store's hosts."""
+    if plan.layout == "embedded":
+        return "in the store's process"
+    each = size(plan.memory_bytes_per_collector)
+    if plan.collectors == 1:
+        return f"{each} of memory; its cores are in the store hosts'"
+    return f"{each} of memory each; their cores are in the store hosts'"
 
 
 def _cores(count: float) -> str:

@@ -98,6 +98,47 @@ def test_cores_are_the_sum_that_is_shown() -> None:
     assert plan(1000).cores == 4
 
 
+def test_what_one_host_wants_and_what_all_of_them_want_are_told_apart() -> None:
+    """Known by hand: 12,500 engines make 34 TB a copy, so 4 shards of at most 10 TB, each on two hosts."""
+    whole, sampled = plan(12_500), plan(12_500, sampling_kept=0.2)
+    assert (whole.shards, whole.store_hosts, whole.cores, whole.cores_per_store_host) == (4, 8, 36, 9)
+    assert (sampled.shards, sampled.store_hosts, sampled.cores, sampled.cores_per_store_host) == (2, 4, 36, 18)
+    words = dict(told(whole))
+    assert words["runs"] == "25 x `tachograph collect`, 8 ClickHouse hosts: 4 shards x 2 replicas"
+    assert words["one store host"] == "9 cores, 8.4 TB of disk, 128 GB of memory"
+    assert words["all store hosts"] == "72 cores, 67 TB of disk, 1.0 TB of memory, for all 8"
+    assert words["disk of a copy"] == "34 TB, on 4 hosts"
+    assert dict(told(plan(10)))["all store hosts"] == "the same: there is one"
+
+
+@pytest.mark.parametrize("engines", [1, 10, 450, 1000, 12_500, 100_000])
+def test_hosts_together_hold_every_copy(engines: int) -> None:
+    one = plan(engines)
+    assert one.store_hosts == one.shards * one.replicas
+    assert one.store_hosts * one.disk_bytes_per_store_host == pytest.approx(one.replicas * one.disk_bytes)
+    assert one.store_hosts * one.cores_per_store_host >= one.replicas * one.cores
+    copy = one.shards * one.memory_bytes_per_store_host + one.collectors * one.memory_bytes_per_collector
+    assert copy == pytest.approx(one.memory_bytes)
+
+
+def test_one_core_is_one() -> None:
+    assert dict(told(plan(1, viewers=0)))["one store host"].startswith("1 core, ")
+
+
+def test_the_agents_queue_is_reckoned_by_the_same_figure() -> None:
+    """docs/deploy/agent.yaml says how long an outage may last, by the rate of the calculator."""
+    agent = (ROOT / "docs" / "deploy" / "agent.yaml").read_text()
+    said = re.search(
+        r"At (\d+) a second of one engine .*?, (\d+) engines a host:\W+some (\d+) minutes", agent, re.DOTALL
+    )
+    queue = re.search(r"queue_size: (\d+)", agent)
+    assert said
+    assert queue
+    rate, engines, minutes = map(int, said.groups())
+    assert rate == KNOWN.executions_per_s_of_an_engine.value
+    assert minutes == pytest.approx(int(queue[1]) / (rate * engines) / 60, rel=0.05)
+
+
 @pytest.mark.parametrize(
     "options",
     [
