@@ -1,6 +1,8 @@
 """Values of parameters as the server is to bind them."""
 
 import difflib
+import functools
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -11,8 +13,10 @@ from queries.errors import ParameterError
 
 AGO = re.compile(r"-(?P<amount>\d+(?:\.\d+)?)(?P<unit>s|m|h|d)")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.(?P<fraction>\d{1,9}))?)?(?:Z|[+-]\d\d:\d\d)?)?")
+WHOLE = re.compile(r"(?P<unsigned>U?)Int(?P<bits>\d+)")
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+A_TIME = "a time is wanted, like 2026-11-30T07:00 (UTC, or with +02:00), now, or -30m for half an hour ago (s, m, h, d)"
 
 
 def instant(value: object, now: Callable[[], float] = time.time) -> str:
@@ -32,28 +36,55 @@ def instant(value: object, now: Callable[[], float] = time.time) -> str:
     if text == "now":
         return rendered(datetime.fromtimestamp(now(), UTC))
     if ago := AGO.fullmatch(text):
-        seconds = float(ago["amount"]) * UNIT_SECONDS[ago["unit"]]
-        return rendered(datetime.fromtimestamp(now(), UTC) - timedelta(seconds=seconds))
+        return rendered(before(datetime.fromtimestamp(now(), UTC), float(ago["amount"]) * UNIT_SECONDS[ago["unit"]]))
     found = INSTANT.fullmatch(text)
     if not found:
-        raise ValueError("an instant is 2026-11-01T12:00:00Z, now, or -15m for fifteen minutes ago (s, m, h, d)")
-    return rendered(datetime.fromisoformat(text), found["fraction"])
+        raise ValueError(A_TIME)
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError as wrong:  # A thirteenth month.
+        raise ValueError(A_TIME) from wrong
+    return rendered(when, found["fraction"])
+
+
+def before(moment: datetime, seconds: float) -> datetime:
+    """So long before; the beginning of time where the calendar does not go back so far."""
+    try:
+        return moment - timedelta(seconds=seconds)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def rendered(value: datetime, fraction: str | None = None) -> str:
     """UTC text within what a DateTime64(9) holds."""
-    aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
     if not EARLIEST <= aware <= LATEST:
-        raise ValueError("an instant lies between 1970 and 2200")
+        raise ValueError("a time between 1970 and 2200 is wanted")
+    aware = aware.astimezone(UTC)
     return f"{aware:%Y-%m-%d %H:%M:%S}.{(fraction or f'{aware.microsecond:06}').ljust(9, '0')}"
 
 
-def whole(value: object) -> str:
-    """A whole number of at least 0."""
-    number = int(str(value))
-    if number < 0:
-        raise ValueError("a whole number of at least 0 is wanted")
+def whole(value: object, least: int, most: int) -> str:
+    """A whole number, from the least to the most that its type holds."""
+    wanted = f"a whole number is wanted, {least:,} to {most:,}"
+    try:
+        number = int(str(value))
+    except ValueError as wrong:
+        raise ValueError(wanted) from wrong
+    if not least <= number <= most:
+        raise ValueError(wanted)
     return str(number)
+
+
+def real(value: object) -> str:
+    """A number, with decimals or without."""
+    try:
+        number = float(str(value))
+    except ValueError as wrong:
+        raise ValueError("a number is wanted, like 0.3") from wrong
+    if not math.isfinite(number):
+        raise ValueError("a number is wanted, like 0.3")
+    return repr(number)
 
 
 def truth(value: object) -> str:
@@ -68,9 +99,11 @@ def converter(type_: str) -> Callable[[object], str]:
     """How to write values of a ClickHouse type."""
     if type_.startswith("DateTime64"):
         return instant
-    if type_.startswith("UInt"):
-        return whole
-    return {"Bool": truth, "Float64": lambda value: repr(float(str(value)))}.get(type_, str)
+    if found := WHOLE.fullmatch(type_):
+        bits = int(found["bits"])
+        least, most = (0, 2**bits - 1) if found["unsigned"] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        return functools.partial(whole, least=least, most=most)
+    return {"Bool": truth, "Float64": real}.get(type_, str)
 
 
 def bound(query: Query, values: Mapping[str, object]) -> dict[str, str]:
@@ -93,5 +126,5 @@ def written(parameter: Parameter, value: object) -> str:
     """One value as text for the server."""
     try:
         return converter(parameter.type)(value)
-    except (ValueError, OverflowError) as wrong:
+    except ValueError as wrong:
         raise ParameterError(f"parameter {parameter.name} is {value!r}: {wrong}") from wrong

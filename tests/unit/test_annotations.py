@@ -34,7 +34,7 @@ def test_a_mark_keeps_what_was_said() -> None:
         ("\x1b[31mred", "now", r"cannot be shown, U\+001B"),
         ("turned \u202eround", "now", r"cannot be shown, U\+202E"),
         ("x" * (TEXT_MAX + 1), "now", "has 201 characters: at most 200 fit"),
-        ("deployed", "yesterday", "--at 'yesterday': an instant is 2026"),
+        ("deployed", "yesterday", "--at 'yesterday': a time is wanted, like 2026"),
         ("deployed", "2026-13-01", "--at '2026-13-01': "),
         ("deployed", "0001-01-01T00:00:00+14:00", "--at '0001-01-01T00:00:00.14:00': "),
         ("deployed", "-99999999999999d", "--at '-99999999999999d': "),

@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from clickhouse_connect.driver.exceptions import OperationalError
 
-from queries.catalogue import find
+from queries.catalogue import find, load
 from queries.client import connect, from_driver, parsed
 from queries.errors import CallError, ParameterError, UnreachableError
-from queries.parameters import bound, instant
+from queries.parameters import bound, instant, written
+
+A_TIME = "a time is wanted, like 2026-11-30T07:00 (UTC, or with +02:00), now, or -30m for half an hour ago (s, m, h, d)"
 
 
 def test_defaults_fill_what_is_not_given() -> None:
@@ -39,20 +41,56 @@ def test_instants(given: object, written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "wanted"),
     [
-        ("from", "yesterday"),
-        ("from", "2026-13-01"),
-        ("from", "1969-12-31"),
-        ("from", "-99999999d"),
-        ("stuck_above", "a third"),
-        ("limit", "-1"),
-        ("limit", "1.5"),
+        ("from", "yesterday", A_TIME),
+        ("from", "2026-13-01", A_TIME),
+        ("from", "2026-11-30T27:00", A_TIME),
+        ("from", "", A_TIME),
+        ("from", "1969-12-31", "a time between 1970 and 2200 is wanted"),
+        ("from", "0001-01-01T00:00:00+14:00", "a time between 1970 and 2200 is wanted"),
+        ("from", "-99999999d", "a time between 1970 and 2200 is wanted"),
+        ("from", f"-{'9' * 400}d", "a time between 1970 and 2200 is wanted"),
+        ("stuck_above", "a third", "a number is wanted, like 0.3"),
+        ("stuck_above", "nan", "a number is wanted, like 0.3"),
+        ("stuck_above", "", "a number is wanted, like 0.3"),
+        ("limit", "abc", "a whole number is wanted, 0 to 18,446,744,073,709,551,615"),
+        ("limit", "-1", "a whole number is wanted, 0 to 18,446,744,073,709,551,615"),
+        ("limit", "1.5", "a whole number is wanted, 0 to 18,446,744,073,709,551,615"),
+        ("limit", "9" * 5000, "a whole number is wanted, 0 to 18,446,744,073,709,551,615"),
     ],
+    ids=lambda text: text[:40],
 )
-def test_a_wrong_value_names_the_parameter(name: str, value: str) -> None:
-    with pytest.raises(ParameterError, match=f"parameter {name} is '{value}': "):
+def test_a_wrong_value_names_the_parameter_and_what_is_wanted(name: str, value: str, wanted: str) -> None:
+    with pytest.raises(ParameterError) as refused:
         bound(find("cells"), {name: value})
+    assert str(refused.value) == f"parameter {name} is {value!r}: {wanted}"
+
+
+def test_every_type_of_parameter_says_what_it_wants() -> None:
+    """Text takes anything; no other type answers in Python's words."""
+    parameters = {one.type: one for query in load().values() for one in query.parameters}
+    assert {"String", "Bool", "Float64", "UInt64"} <= parameters.keys()
+    for type_, parameter in parameters.items():
+        if type_ == "String":
+            assert written(parameter, "abc") == "abc"
+            continue
+        with pytest.raises(ParameterError, match=r"^parameter \w+ is 'abc': (a |true or false).*wanted"):
+            written(parameter, "abc")
+
+
+def test_a_signed_number_may_be_below_zero() -> None:
+    signed = next(one for query in load().values() for one in query.parameters if one.type == "Int64")
+    assert written(signed, "-1") == "-1"
+    with pytest.raises(ParameterError, match="a whole number is wanted, -9,223,372,036,854,775,808 to 9,223,372,036"):
+        written(signed, "1e3")
+
+
+def test_a_whole_number_fits_its_type() -> None:
+    small = next(one for query in load().values() for one in query.parameters if one.type == "UInt8")
+    assert written(small, "255") == "255"
+    with pytest.raises(ParameterError, match=r"is '256': a whole number is wanted, 0 to 255$"):
+        written(small, "256")
 
 
 def test_booleans() -> None:
