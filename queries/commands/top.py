@@ -41,18 +41,18 @@ def top(
 
 
 def print_once(url: str, host: str) -> None:
-    """One frame, as wide as the terminal, or 80 columns.
+    """One frame, as wide as the terminal; elsewhere as wide as it takes, so that nothing of it is cut.
 
     Raises:
         QueriesError: as `run`.
     """
     from datetime import UTC, datetime  # noqa: PLC0415
 
-    from rich.console import Console  # noqa: PLC0415
-
+    from engine_hooks.commands.terminal import output_console  # noqa: PLC0415
     from queries.top.frame import Size, View, columns_for, frame  # noqa: PLC0415
     from queries.top.seen import answered, range_for  # noqa: PLC0415
 
-    console = Console(highlight=False)
+    console = output_console()
     seen = answered(url, range_for(columns_for(console.width, ()).slots))
-    console.print(frame(seen, View(host=host), Size(console.width, None), datetime.now(UTC)), soft_wrap=True)
+    printed = frame(seen, View(host=host), Size(console.width, None), datetime.now(UTC))
+    console.print(printed, soft_wrap=True, highlight=False)

@@ -1,7 +1,7 @@
 """One frame of `tachograph top`: what stands where. Pure: the same for a terminal, a pipe and a test."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -18,6 +18,8 @@ SILENT_AFTER_S: Final = 90.0
 """An engine that is so far behind the newest one is shown as silent."""
 WAITING_AFTER_S: Final = 6.0
 """An answer that takes longer is worth a word."""
+PRINTED_SLOTS_MIN: Final = 20
+"""Ten minutes: what is printed goes back so far at least, where there is room, and further for cells only."""
 LINES_AROUND: Final = 8
 """Lines of a frame that are not engines: title, state, axis, marks, cell, headline (2), legend."""
 
@@ -76,8 +78,8 @@ def columns_for(width: int, engines: Sequence[Engine]) -> Columns:
     roomy = width >= 120
     longest_name = max((cell_len(label_of(one)) for one in engines), default=12)
     longest_package = max((cell_len(shown(one.engine_package)) for one in engines), default=7)
-    name = max(8, min(longest_name, 40 if roomy else 20))
-    package = max(7, min(longest_package, 24 if roomy else 8))
+    name = max(8, min(longest_name, max(40, width // 8) if roomy else 20))
+    package = max(7, min(longest_package, max(24, width // 16) if roomy else 8))
     taken = Columns(name, package, 0).left
     return Columns(name, package, max(1, min((width - taken) // SLOT_COLUMNS, SLOTS_MAX)))
 
@@ -106,6 +108,14 @@ def label_of(engine: Engine) -> str:
 def shown(text: str) -> str:
     """Text that came from elsewhere, without what would move the cursor."""
     return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def fitted(text: str, width: int) -> str:
+    """Text in so many columns; too long a one without its middle, as names of one kind differ at their ends."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    tail = (width - 1) // 2
+    return f"{set_cell_size(text, width - 1 - tail)}…{set_cell_size(text[::-1], tail)[::-1]}"
 
 
 def selected_engine(engines: Sequence[Engine], view: View) -> Engine:
@@ -166,6 +176,9 @@ def _nothing(seen: Seen, view: View) -> list[Text]:
 def _grid(seen: Seen, engines: Sequence[Engine], view: View, size: Size) -> list[Text]:
     columns = columns_for(size.width, engines)
     newest = max(slot for one in seen.engines for slot in one.newest.slots)
+    if size.height is None:
+        oldest = min(one.cells[0].slots.start for one in engines)
+        columns = replace(columns, slots=min(columns.slots, max(PRINTED_SLOTS_MIN, newest - oldest + 1)))
     slots = range(newest - columns.slots + 1, newest + 1)
     chosen = selected_engine(engines, view)
     cell = selected_cell(chosen, view)
@@ -227,8 +240,8 @@ def _row(engine: Engine, columns: Columns, slots: range, seen: Seen, chosen: Cel
     behind_s = (newest - engine.newest.ended_at).total_seconds()
     name_style = "bold" if chosen else ""
     line = Text("> " if chosen else "  ", style=name_style)
-    line.append(set_cell_size(label_of(engine), columns.name) + " ", style=name_style)
-    line.append(set_cell_size(shown(engine.engine_package), columns.package) + " ")
+    line.append(fitted(label_of(engine), columns.name) + " ", style=name_style)
+    line.append(fitted(shown(engine.engine_package), columns.package) + " ")
     if behind_s > SILENT_AFTER_S:
         line.append(f"{'-' + age_of(behind_s):>8} ", style="bold")
     else:

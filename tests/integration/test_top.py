@@ -37,7 +37,9 @@ def fill(client: Client) -> None:
 
 
 def environment(url: str, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TACHOGRAPH_", "NO_COLOR"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TACHOGRAPH_", "NO_COLOR", "COLUMNS"))
+    }
     return kept | {"TACHOGRAPH_CLICKHOUSE_URL": url, "TERM": "xterm-256color"} | more
 
 
@@ -182,10 +184,21 @@ def test_once_prints_a_frame_for_scripts(url: str) -> None:
     assert "\x1b" not in printed.stdout
     assert printed.stdout.startswith("tachograph top  2 engines, 1 stuck")
     assert "S P!P!P!" in printed.stdout
-    assert max(map(len, printed.stdout.splitlines())) <= 80
+    assert max(map(len, run(url, "--once", COLUMNS="80").stdout.splitlines())) <= 80
     only = run(url, "--once", "--host", "NODE-2")
     assert "node-1" not in only.stdout
     assert "node-2-b" in only.stdout
+
+
+def test_once_into_a_pipe_cuts_no_name(filled: Client, clickhouse_url: str) -> None:
+    choice = believing({"decode": (13, 4), "P128": (28, 10)})
+    names = [f"demo-fooled-17960222{number}-4711" for number in (11, 44)]
+    for name in names:
+        rounds = [round_of(n, 90_000 + 28 * n, "P128", 28, **choice) for n in range(400)]
+        insert(filled, rounds, ENGINE._replace(service_instance_id=name, host_name="demo-fooled"))
+    printed = run(clickhouse_url, "--once")
+    assert all(f" {name} " in printed.stdout for name in names)
+    assert " tokens/s · " in printed.stdout
 
 
 def test_what_cannot_be_shown_is_one_line(tmp_path: Path) -> None:
@@ -196,11 +209,11 @@ def test_what_cannot_be_shown_is_one_line(tmp_path: Path) -> None:
     assert piped.stderr == "tachograph: top needs a terminal: `tachograph top --once` prints one frame\n"
 
 
-def run(url: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def run(url: str, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "tachograph", "top", *arguments],
         cwd=ROOT,
-        env=environment(url),
+        env=environment(url, **more),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

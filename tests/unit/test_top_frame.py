@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from engine_hooks.commands.terminal import WIDTH_ELSEWHERE
 from queries.annotations.marks import Mark
 from queries.top.fleet import Sort, arranged, engines_of
 from queries.top.frame import LEGEND, Size, View, frame
@@ -130,6 +131,36 @@ def test_a_headline_takes_two_lines_at_most() -> None:
     assert drawn[-3].startswith("one two three")
     assert drawn[-2].endswith("…")
     assert len(drawn) == 23
+
+
+LONG_NAMES = ("demo-fooled-1796022211-4711", "demo-fooled-1796022244-4712", "h" * 200 + "-1", "h" * 200 + "-2")
+
+
+def test_off_a_terminal_no_name_is_cut() -> None:
+    shown = seen(*(row(name, 0, engine_package="p" * 90 + str(place)) for place, name in enumerate(LONG_NAMES)))
+    mark = Mark("1", NOW, "deployed " + "x" * 190)
+    drawn = lines(shown._replace(marks=(mark,)), WIDTH_ELSEWHERE, None)
+    for place, name in enumerate(LONG_NAMES):
+        (line,) = [one for one in drawn if one[2:].startswith(f"{name} ")]
+        assert f" {'p' * 90}{place} " in line
+    assert mark.text in drawn[1]
+    assert any(line.startswith("00:00:00 · ") and " · 1,234 tokens/s" in line for line in drawn)
+    assert not any("…" in line for line in drawn)
+
+
+def test_what_is_printed_is_no_wider_than_what_there_is() -> None:
+    """Ten minutes for a new fleet, and as far back as there are cells."""
+    axis = 2 + 8 + 1 + 7 + 1 + 8 + 1 + 7 + 1
+    short, long = seen(row("a", 570)), seen(row("a", 0), row("a", 1770))
+    assert len(lines(short, WIDTH_ELSEWHERE, None)[2]) == axis + 2 * 20
+    assert len(lines(long, WIDTH_ELSEWHERE, None)[2]) == axis + 2 * 60
+
+
+def test_on_a_narrow_terminal_names_of_one_kind_still_differ() -> None:
+    drawn = lines(seen(*(row(name, 0) for name in LONG_NAMES)))
+    names = {line[2:22] for line in drawn[4:8]}
+    assert len(names) == 4
+    assert "demo-foole…2211-4711" in names
 
 
 def test_terminals_of_nearly_the_same_width_ask_the_same() -> None:
