@@ -7,6 +7,7 @@ a room's own codes are named in its exceptions.
 
 import functools
 import inspect
+import logging
 import os
 import signal
 import sys
@@ -38,6 +39,7 @@ try:
     from collector.stop_signals import STOP_SIGNALS, StopSignals
     from collector.store_settings import StoreSettings, shown_default
     from collector.supervision import Part, PartFailedError, Supervisor, alone_in
+    from collector.unknown_settings import SAID, warnings_of
     from dashboards import commands as looking
     from dashboards.access import check_access
     from dashboards.errors import DashboardsError
@@ -54,13 +56,14 @@ except KeyboardInterrupt:  # The libraries take a second; Ctrl-C then is no faul
     sys.exit(130)
 
 ENVIRONMENT_PREFIX = "TACHOGRAPH_"
+ENVIRONMENT_FILE = ".env"
 
 
 class Settings(StoreSettings):
     """Settings of every command: flags, then `TACHOGRAPH_*` in the environment, then `.env`, then the defaults."""
 
     model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX, env_file=".env", env_ignore_empty=True, extra="ignore"
+        env_prefix=ENVIRONMENT_PREFIX, env_file=ENVIRONMENT_FILE, env_ignore_empty=True, extra="ignore"
     )
 
     listen_address: str = Field("127.0.0.1", description="Address that the collector listens on.")
@@ -177,6 +180,8 @@ def settings_from(flags: dict[str, Any]) -> Settings:
     Raises:
         typer.Exit: code 2, after one line for each wrong value, naming the setting.
     """
+    # It would say of .env in its own words what `warn_of_unknown` says.
+    logging.getLogger("dotenv.main").setLevel(logging.ERROR)
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as wrong:
@@ -187,6 +192,12 @@ def settings_from(flags: dict[str, Any]) -> Settings:
     except UnicodeDecodeError as wrong:
         fail(f"the file .env here is not UTF-8 (byte {wrong.start}): save it as UTF-8")
         raise typer.Exit(2) from wrong
+
+
+def warn_of_unknown() -> None:
+    """Say on standard error which names and lines set nothing; once, not by each part of `tachograph up` again."""
+    for line in warnings_of(os.environ, Path(ENVIRONMENT_FILE), Settings.model_fields):
+        fail(f"warning: {line}")
 
 
 def fail(line: str) -> None:
@@ -234,6 +245,7 @@ def takes_settings(command: Callable[..., Any], *, reads: bool = True) -> Callab
     def run(**arguments: Any) -> Any:
         flags = {option.name: arguments.pop(option.name) for option in options}
         settings = settings_from(flags)
+        warn_of_unknown()
         if reads:
             os.environ.update({**sending_variables(settings), **os.environ})
         return command(settings.for_readers() if reads else settings, **arguments)
@@ -286,13 +298,16 @@ def taken_ports(settings: Settings) -> list[str]:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """What a part finds in its environment: every setting, secrets as they came, and what the engines present."""
+    """What a part finds in its environment: every setting, secrets as they came, and what the engines present.
+
+    And that what is unknown has been said: in a part's log it would look like the reason of its end.
+    """
     values = settings.model_dump(exclude={"otlp_endpoint"}, exclude_none=True)  # the engines' flag
     set_here = {
         f"{ENVIRONMENT_PREFIX}{name.upper()}": str(value.get_secret_value() if isinstance(value, SecretStr) else value)
         for name, value in values.items()
     }
-    return {**sending_variables(settings), **os.environ, **set_here}
+    return {**sending_variables(settings), **os.environ, **set_here, SAID: "1"}
 
 
 def up(settings: Settings) -> None:
