@@ -199,6 +199,8 @@ class EstimateInflation(Finding):
     """Stretches of plain decode that it caused."""
     stuck: bool
     """It is what keeps the cell in plain decode."""
+    also_poisons: tuple[Poison, ...] = ()
+    """In order of time; of further graphs, each of which charged fairly would have kept decisions from turning too."""
 
 
 @dataclass(frozen=True)

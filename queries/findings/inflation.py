@@ -42,6 +42,7 @@ def inflation_of(
     poisons, before = _poisons(estimates, turned, better)
     if not poisons and not before:
         return None
+    others = _also_needed(decisions, estimates, turned, poisons)
     weights = decisions.weights_ns
     seconds = float(weights[turned].sum()) / 1e9
     if seconds < FAULT_S:
@@ -60,7 +61,7 @@ def inflation_of(
         loss_percent=100 * float(gains[turned].sum()) / float(decisions.best_rates @ weights),
         tokens_lost=float(gains[turned].sum()),
         confidence=_confidence(decisions, turned, better, seconds) * (1.0 if _recorded(poisons) else UNRECORDED),
-        evidence=tuple(_evidence(poisons, before, groups, spans, witness)),
+        evidence=tuple(_evidence(_of_moves(poisons, others, before, witness), groups, spans, witness)),
         poisons=poisons,
         poisoned_before=before,
         turned=groups,
@@ -68,6 +69,7 @@ def inflation_of(
         seconds_turned=seconds,
         spans=spans,
         stuck=stuck,
+        also_poisons=others,
     )
 
 
@@ -91,15 +93,43 @@ def _poisons(estimates: Estimates, turned: Bools, better: Ints) -> tuple[tuple[P
     found: dict[tuple[str, int], Poison] = {}
     before = False
     for graph in np.unique(better[turned]).tolist():
-        of_graph = np.flatnonzero(turned & (better == graph))
-        starts = of_graph[np.diff(of_graph, prepend=-2) > 1]
-        lifted = [known for known, _ in estimates.lifts.get(graph, [])]
-        after_lifts = of_graph[np.searchsorted(of_graph, [k for k in lifted if k <= of_graph[-1]])]
-        for decision in np.union1d(starts, after_lifts).tolist():
-            poisons, earlier = estimates.poisons_of(graph, decision)
-            found |= {(poison.graph, poison.at_ns): poison for poison in poisons}
-            before |= earlier
+        poisons, earlier = _poisons_at(estimates, graph, np.flatnonzero(turned & (better == graph)))
+        found |= poisons
+        before |= earlier
     return tuple(sorted(found.values(), key=lambda poison: poison.at_ns)), before
+
+
+def _poisons_at(estimates: Estimates, graph: int, of_graph: Ints) -> tuple[dict[tuple[str, int], Poison], bool]:
+    """What had inflated one graph at these decisions; whether that was before the first."""
+    found: dict[tuple[str, int], Poison] = {}
+    before = False
+    starts = of_graph[np.diff(of_graph, prepend=-2) > 1]
+    lifted = [known for known, _ in estimates.lifts.get(graph, [])]
+    after_lifts = of_graph[np.searchsorted(of_graph, [k for k in lifted if k <= of_graph[-1]])]
+    for decision in np.union1d(starts, after_lifts).tolist():
+        poisons, earlier = estimates.poisons_of(graph, decision)
+        found |= {(poison.graph, poison.at_ns): poison for poison in poisons}
+        before |= earlier
+    return found, before
+
+
+def _also_needed(
+    decisions: Decisions, estimates: Estimates, turned: Bools, named: tuple[Poison, ...]
+) -> tuple[Poison, ...]:
+    """What had inflated the graphs that would have won over the chosen one next, had they alone been charged fairly.
+
+    They are truly better than it too: without both, decisions were turned to them only, or not at all.
+    """
+    own = np.arange(len(turned)), decisions.chosen
+    with np.errstate(invalid="ignore"):
+        would_win = decisions.believed_tokens / estimates.fair > decisions.believed_rates[own][:, None]
+        better = decisions.rates > (1 + WORSE_BY) * decisions.rates[own][:, None]
+    among = turned[:, None] & would_win & better & estimates.inflated
+    found: dict[tuple[str, int], Poison] = {}
+    for graph in np.flatnonzero(among.any(axis=0)).tolist():
+        found |= _poisons_at(estimates, graph, np.flatnonzero(among[:, graph]))[0]
+    known = {(poison.graph, poison.at_ns) for poison in named}
+    return tuple(sorted((one for key, one in found.items() if key not in known), key=lambda poison: poison.at_ns))
 
 
 def _recorded(poisons: tuple[Poison, ...]) -> bool:
@@ -138,22 +168,29 @@ def _normal(z: float) -> float:
 
 
 def _evidence(
-    poisons: tuple[Poison, ...],
-    before: bool,
-    groups: tuple[Turned, ...],
-    spans: tuple[PlainSpan, ...],
-    witness: Witness,
+    moves: list[Evidence], groups: tuple[Turned, ...], spans: tuple[PlainSpan, ...], witness: Witness
 ) -> list[Evidence]:
     return [
-        *(_of_poison(poison, witness) for poison in poisons),
-        *([_of_before(witness)] if before else []),
+        *moves,
         *(_of_turned(group, witness) for group in groups),
         *(_of_span(span, witness) for span in spans),
     ]
 
 
-def _of_poison(poison: Poison, witness: Witness) -> Evidence:
+def _of_moves(
+    poisons: tuple[Poison, ...], others: tuple[Poison, ...], before: bool, witness: Witness
+) -> list[Evidence]:
+    return [
+        *(_of_poison(poison, witness) for poison in poisons),
+        *(_of_poison(poison, witness, besides=True) for poison in others),
+        *([_of_before(witness)] if before else []),
+    ]
+
+
+def _of_poison(poison: Poison, witness: Witness, *, besides: bool = False) -> Evidence:
     rose = f"the estimate of {poison.graph} rose from {ms(poison.estimate_before_ns)} to {ms(poison.estimate_after_ns)}"
+    if besides:
+        rose += ", which charged fairly would have won as well"
     if poison.sequence is None:
         says = f"{rose} though no recorded execution accounts for it: the one that lifted it was lost."
     else:

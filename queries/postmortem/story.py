@@ -250,7 +250,12 @@ def _inflations(diagnosis: Diagnosis) -> Iterator[EstimateInflation]:
 
 def poisons_of(diagnosis: Diagnosis) -> tuple[Poison, ...]:
     """Every execution that inflated an estimate to harm."""
-    return tuple(poison for finding in _inflations(diagnosis) for poison in finding.poisons)
+    return tuple(
+        sorted(
+            (poison for finding in _inflations(diagnosis) for poison in (*finding.poisons, *finding.also_poisons)),
+            key=lambda poison: poison.at_ns,
+        )
+    )
 
 
 def _strip(executions: Sequence[GraphExecution], began_ns: int, ended_ns: int) -> tuple[Second, ...]:

@@ -12,6 +12,7 @@ from engine_hooks.contract.span import span_id_of
 from queries.findings.diagnosis import diagnose, findings_of, label_of
 from queries.findings.findings import Diagnosis, EndedBy, EstimateInflation, Kind, Verdict
 from queries.findings.record import CellRecord, record_of
+from queries.postmortem.story import poisons_of
 from queries.runner import asked
 from tests.fixtures.labelled_records import LABELLED, labelled_record, truth
 
@@ -86,6 +87,38 @@ def test_what_moved_the_estimates(cells: Path, name: str) -> None:
     assert found.seconds_turned == pytest.approx(
         recorded * right["decisions"]["seconds_changed_for_the_worse"], rel=0.1
     )
+
+
+@pytest.mark.parametrize("name", INFLATED)
+def test_every_move_without_which_decisions_would_not_have_turned_is_named(cells: Path, name: str) -> None:
+    """Those that poisoned a stretch of plain decode by the label, and none that is no labelled move of that graph."""
+    right, found = truth(cells)[name], inflation(diagnosed(cells, name))
+    labelled = {(move["sequence"], move["graph"]) for move in right["estimate_moves"]}
+    first = {poison.sequence for poison in found.poisons}
+    besides = {poison.sequence for poison in found.also_poisons}
+    assert {(poison.sequence, poison.graph) for poison in (*found.poisons, *found.also_poisons)} <= labelled
+    assert not first & besides
+    of_spans = {
+        sequence for span in right["plain_spans"] if not span["right"] for sequence in span["poisoned_by_sequences"]
+    }
+    assert of_spans <= first | besides
+    said = " ".join(evidence.says for evidence in found.evidence)
+    for poison in found.also_poisons:
+        assert f"Execution {poison.sequence} of {poison.graph} held up the pipeline" in said
+
+
+def test_a_second_graph_that_was_poisoned_is_named_beside_the_first(cells: Path) -> None:
+    """P128's poison left P108 the winner; plain decode won only once P108 was poisoned too."""
+    diagnosis = diagnosed(cells, "r020")
+    found = inflation(diagnosis)
+    assert [(poison.sequence, poison.graph) for poison in found.poisons] == [(159, "P128")]
+    assert [(poison.sequence, poison.graph) for poison in found.also_poisons] == [(345, "P108")]
+    assert [poison.sequence for poison in poisons_of(diagnosis)] == [159, 345]
+    assert (
+        "the estimate of P108 rose from 30.77 ms to 37.15 ms, which charged fairly would have won as well."
+        in " ".join(evidence.says for evidence in found.evidence)
+    )
+    assert not inflation(diagnosed(cells, "r014")).also_poisons
 
 
 def test_every_sentence_has_its_figures_and_its_query(cells: Path) -> None:
