@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
 from rich.table import Table
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import output_console
 from queries.catalogue import Column, Query
 
@@ -101,7 +102,8 @@ def answer_table(query: Query, rows: Sequence[Mapping[str, Any]]) -> bytes:
 def table_of(query: Query, shown: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> Table:
     """These columns of these rows."""
     table = Table(
-        caption=f"{len(rows)} rows; --format csv, json or parquet gives all {len(query.columns)} columns, exact"
+        caption=f"{counted(len(rows), 'row')}; --format csv, json or parquet gives all "
+        f"{counted(len(query.columns), 'column')}, exact"
     )
     for column in shown:
         is_label = column.unit == ""

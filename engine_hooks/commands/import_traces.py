@@ -15,6 +15,7 @@ from rich.table import Table
 from engine_hooks.adapters.profile_files import imported
 from engine_hooks.adapters.profiles.imported import EngineInstance, ImportedTrace
 from engine_hooks.adapters.profiles.shifting import Shift, shift_of
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import print_table
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.recorder.sending import raise_for_refused, sender
@@ -178,7 +179,6 @@ def _place(instance: EngineInstance) -> str:
 
 def _closing(traces: Sequence[ImportedTrace], endpoint: str) -> str:
     count = sum(len(instance.executions) for trace in traces for instance in trace.instances)
-    last = (
-        f"sent {count:,} executions to {endpoint}" if endpoint else f"{count:,} executions; dry run, nothing was sent"
-    )
+    executions = counted(count, "execution")
+    last = f"sent {executions} to {endpoint}" if endpoint else f"{executions}; dry run, nothing was sent"
     return "\n".join([*(line for trace in traces for line in _left_out(trace)), last])

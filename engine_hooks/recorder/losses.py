@@ -1,6 +1,8 @@
 """Why a record is lost."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 
 class LossReason(StrEnum):
@@ -16,3 +18,17 @@ class LossReason(StrEnum):
     """OTLP cannot carry the record: see `encoder.RequestEncoder.span`."""
     STOPPED = "stopped"
     """Recorded after `stop`, or not delivered when its timeout passed."""
+
+
+_IN_WORDS: Final[Mapping[LossReason, str]] = {
+    LossReason.BUFFER_FULL: "because the buffer was full",
+    LossReason.EXPORT_FAILED: "because sending failed",
+    LossReason.REFUSED: "refused by the collector",
+    LossReason.NOT_ENCODABLE: "that OTLP cannot carry",
+    LossReason.STOPPED: "not sent by the end",
+}
+
+
+def in_words(losses: Mapping[LossReason, int]) -> str:
+    """How many were lost and why, for a log: `237 not sent by the end`; '' where none were."""
+    return ", ".join(f"{count:,} {_IN_WORDS[reason]}" for reason, count in losses.items() if count)

@@ -29,7 +29,7 @@ from engine_hooks.errors import ContractError, RecorderError, SendError
 from engine_hooks.recorder.client import open_client
 from engine_hooks.recorder.delivery import Delivery
 from engine_hooks.recorder.encoder import BATCH_SPANS_MAX, RequestEncoder
-from engine_hooks.recorder.losses import LossReason
+from engine_hooks.recorder.losses import LossReason, in_words
 from engine_hooks.recorder.outlets import ExporterOutlet, OtlpOutlet, Outlet
 from engine_hooks.recorder.spans import SpanBuilder
 
@@ -122,8 +122,8 @@ class Recorder:
             return True
         atexit.unregister(self._at_exit)
         finished = self._delivery.stop(timeout_s)
-        if lost := {str(reason): count for reason, count in self.losses.items() if count}:
-            logger.warning("graph executions lost, by reason: %s", lost)
+        if lost := in_words(self.losses):
+            logger.warning("graph executions lost: %s", lost)
         return finished
 
     def __enter__(self) -> Self:

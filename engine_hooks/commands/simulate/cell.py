@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 from rich.table import Table
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.simulate.choices import JsonOption, SeedOption, cell_scenario, policy_of
 from engine_hooks.commands.simulate.errors import SimulateCommandError
 from engine_hooks.commands.simulate.settings import SendingSettings
@@ -84,7 +85,7 @@ def cell(
         typer.echo(json.dumps(summary_of(simulated), indent=2))
         return
     print_table(table_of(simulated))
-    count = f"{len(simulated.executions):,} executions of {simulated.resource.service_instance_id}"
+    count = f"{counted(len(simulated.executions), 'execution')} of {simulated.resource.service_instance_id}"
     if output is not None:
         typer.echo(f"wrote {count} to {output}")
     if send:

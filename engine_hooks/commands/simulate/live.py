@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.simulate.settings import SendingSettings
 from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS
@@ -68,7 +69,7 @@ def live(
     logging.getLogger("engine_hooks.recorder.outage").setLevel(logging.CRITICAL)
     recorder.stop(FLUSH_S)
     lost = sum(recorder.losses.values())
-    typer.echo(f"{recorder.exported:,} executions sent" + (f", {lost:,} lost" if lost else ""))
+    typer.echo(f"{counted(recorder.exported, 'execution')} sent" + (f", {lost:,} lost" if lost else ""))
 
 
 def live_resource(host: str, package: str, recipe: str) -> EngineResource:
