@@ -82,6 +82,7 @@ def test_without_a_collector_it_ends_as_quickly_and_says_what_was_lost(tmp_path:
     took_s, said = ended(process, signal.SIGTERM)
     assert took_s < max(3.0, 2 * started_s)
     assert "0 executions sent" in said
+    assert "{" not in said
 
 
 def test_a_sent_cell_is_stored_whole(collector: Addresses) -> None:
