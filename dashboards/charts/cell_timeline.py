@@ -1,6 +1,6 @@
 """A cell's executions on one time axis: an overview to brush, and panels below that show what is brushed.
 
-Panels share the time axis; brushing the overview zooms all of them, an empty brush shows everything.
+Panels share the time axis, from the cell's begin to its end; brushing the overview zooms all of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,6 +9,7 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import estimates, gpu_lanes, idle_gaps, margins, notes, palette, queue_depth, throughput, times
+from dashboards.charts.whole_time import from_end_to_end
 from queries.annotations.marks import Mark
 from queries.findings.findings import Poison
 
@@ -31,6 +32,8 @@ def cell_timeline(
         marks: What people noted; those within the cell are drawn.
     """
     drawn = drawn_executions(executions)
+    since_ms, until_ms = drawn.submitted_ms.min(), max(drawn.gpu_end_ms.max(), drawn.ended_ms.max())
+    candidates = candidates[within(candidates, since_ms, until_ms)]
     colours = palette.graph_colours(executions)
     brush = alt.selection_interval(name=BRUSH, encodings=["x"])
     zoomed = times.zoomed(brush)
@@ -43,12 +46,19 @@ def cell_timeline(
     ]
     if not candidates.empty:
         panels.append(margins.margins(candidates, colours, zoomed))
-        panels += estimates.estimates(drawn, candidates, poisons, colours, zoomed)
-    since_ms, until_ms = drawn.gpu_start_ms.min(), drawn.gpu_end_ms.max()
+        known = [poison for poison in poisons if since_ms <= poison.at_ns / 1e6 <= until_ms]
+        panels += estimates.estimates(drawn, candidates, known, colours, zoomed)
     noted = notes.note_rows(marks, since_ms, until_ms)
     if not noted.empty:
-        panels.insert(1, notes.notes_panel(noted, zoomed, since_ms, until_ms))
-    return stacked(panels)
+        panels.insert(1, notes.notes_panel(noted, zoomed))
+    return stacked(list(from_end_to_end(panels, since_ms, until_ms)))
+
+
+def within(candidates: pd.DataFrame, since_ms: float, until_ms: float) -> "pd.Series[bool]":
+    """Which candidates are of decisions that are drawn: where executions are cut short, theirs may go on."""
+    if candidates.empty:
+        return pd.Series(False, index=candidates.index)
+    return times.epoch_ms(candidates.started_at).between(since_ms, until_ms)
 
 
 def stacked(panels: Sequence[alt.Chart | alt.LayerChart]) -> alt.VConcatChart:
@@ -77,7 +87,9 @@ def drawn_executions(executions: pd.DataFrame) -> pd.DataFrame:
             "submitted_utc": times.utc(executions.started_at),
             "gpu_start_ms": gpu_start,
             "gpu_end_ms": gpu_start + gpu_ms,
-            "gap_start_ms": gpu_start - executions.idle_gap_ns.clip(lower=0) / 1e6,
+            "ended_ms": times.epoch_ms(executions.ended_at),
+            # The first one's may have begun long before the cell.
+            "gap_start_ms": (gpu_start - executions.idle_gap_ns.clip(lower=0) / 1e6).clip(lower=submitted.min()),
             "gpu_time_ms": gpu_ms,
             "wall_time_ms": executions.graph_wall_time_ns / 1e6,
             "idle_gap_ms": executions.idle_gap_ns.clip(lower=0) / 1e6,
@@ -102,6 +114,7 @@ def overview(drawn: pd.DataFrame, colours: dict[str, str], brush: alt.Parameter)
                 scale=alt.Scale(domain=list(colours), range=list(colours.values())),
                 legend=alt.Legend(orient="top", columns=palette.LEGEND_COLUMNS, title=None, symbolType="square"),
             ),
+            tooltip=gpu_lanes.tooltip(),
         )
         .add_params(brush)
         .properties(height=OVERVIEW_HEIGHT_PX)

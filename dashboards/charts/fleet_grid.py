@@ -12,6 +12,7 @@ from dashboards.charts.finished import Finished, finished
 from dashboards.rows import Row, rows_of
 from dashboards.words.texts import engine_label, short_instance
 from queries.annotations.marks import Mark
+from queries.top.frame import SILENT_AFTER_S, age_of
 
 SELECTION = "cell"
 """Name of the selection that a click on a cell makes; its fields are `service_instance_id` and `cell`."""
@@ -128,7 +129,7 @@ def time_channel(column: str) -> alt.X:
 def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.DataFrame:
     """What the grid draws: one row a cell, in a steady order of engines, so that nothing jumps while it refreshes."""
     rows = in_order(cells, engines)
-    newest = rows.groupby("service_instance_id").tokens_per_s.last()
+    speeds = speed_words(rows)
     engine_of = rows[NAMES].drop_duplicates("service_instance_id").set_index("service_instance_id", drop=False)
     named = {row.service_instance_id: row for row in rows_of(engine_of)}
     shared = set(engine_of.host_name[engine_of.host_name.duplicated()])
@@ -138,7 +139,7 @@ def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.D
             "cell": rows.cell,
             "place": rows.place,
             "row": rows.service_instance_id.map(
-                {one: row_name(row, newest[one], row.host_name in shared) for one, row in named.items()}
+                {one: row_name(row, speeds[one], row.host_name in shared) for one, row in named.items()}
             ),
             "engine": rows.service_instance_id.map({one: engine_label(row) for one, row in named.items()}),
             "start_ms": times.epoch_ms(rows.started_at),
@@ -173,15 +174,24 @@ def in_order(cells: pd.DataFrame, engines: Sequence[str] | None) -> pd.DataFrame
     return kept.assign(place=kept.service_instance_id.map(place)).sort_values(["place", "started_at"])
 
 
-def row_name(row: Row, tokens_per_s: float, is_host_shared: bool) -> str:
+def speed_words(rows: pd.DataFrame) -> dict[str, str]:
+    """The throughput of each engine's newest cell; of one that is gone, by how much it lies behind the newest engine."""
+    last = rows.groupby("service_instance_id").agg(speed=("tokens_per_s", "last"), ended_at=("ended_at", "max"))
+    behind_s = (last.ended_at.max() - last.ended_at).dt.total_seconds()
+    return {
+        instance: f"-{age_of(behind)}" if behind > SILENT_AFTER_S else "" if pd.isna(speed) else f"{speed:,.0f}"
+        for instance, speed, behind in zip(last.index, last.speed, behind_s, strict=True)
+    }
+
+
+def row_name(row: Row, speed: str, is_host_shared: bool) -> str:
     """An engine's row: host, instance, package and recipe, the throughput of its newest cell, what makes it unique, and
     one short line."""
     recipe = " · ".join(part for part in (row.engine_package, row.engine_recipe) if part)
-    throughput = "" if pd.isna(tokens_per_s) else f"{tokens_per_s:,.0f}"
     instance = row.service_instance_id
     host, short = row.host_name or "no host", short_instance(row)
     line = f"{tail(host, NARROW_HOST_LETTERS)} {tail(short, NARROW_INSTANCE_LETTERS)}" if is_host_shared else host
-    return SEPARATOR.join([host, short, recipe, throughput, instance, line])
+    return SEPARATOR.join([host, short, recipe, speed, instance, line])
 
 
 def tail(text: str, letters: int) -> str:
@@ -273,7 +283,11 @@ def left_axis(size: RowSize) -> alt.Axis:
 
 
 def right_axis() -> alt.Axis:
-    """Tokens/s of the newest cell."""
+    """Tokens/s of the newest cell; how long an engine has been gone is slanted, as no figure is."""
+    slant = {
+        "condition": {"test": f"test(/^-/, split(datum.value, '{SEPARATOR}')[3])", "value": "italic"},
+        "value": "normal",
+    }
     return alt.Axis(
         orient="right",
         title="tokens/s",
@@ -284,6 +298,7 @@ def right_axis() -> alt.Axis:
         titleY=-14,
         labelExpr=f"split(datum.value, '{SEPARATOR}')[3]",
         labelAlign="right",
+        labelFontStyle=slant,
         labelPadding=54,
         ticks=False,
         domain=False,

@@ -19,7 +19,7 @@ def margins(candidates: pd.DataFrame, colours: dict[str, str], x_scale: alt.Scal
     chart: alt.LayerChart = alt.LayerChart(
         layer=[
             alt.Chart(pd.DataFrame({"tie": [0.0]}))
-            .mark_rule(color=palette.INK, strokeDash=[4, 3])
+            .mark_rule(color=palette.INK, strokeDash=[4, 3], tooltip=None)
             .encode(y=alt.Y("tie:Q", title="%", axis=times.value_axis(3))),
             alt.Chart(decisions(candidates))
             .mark_circle(size=16, opacity=0.7, clip=True)

@@ -58,13 +58,12 @@ def layers_of(notes: pd.DataFrame | alt.NamedData, x: Callable[[str], alt.X]) ->
     ]
 
 
-def notes_panel(notes: pd.DataFrame, x_scale: alt.Scale, since_ms: float, until_ms: float) -> alt.LayerChart:
+def notes_panel(notes: pd.DataFrame, x_scale: alt.Scale) -> alt.LayerChart:
     """A panel of its own, with the words, among panels that share a time scale.
 
     Args:
         notes: Of `note_rows`, at least one.
         x_scale: The time scale that the panels share.
-        since_ms, until_ms: What the other panels show when nothing is brushed, in Unix milliseconds.
     """
 
     def x(column: str) -> alt.X:
@@ -75,9 +74,7 @@ def notes_panel(notes: pd.DataFrame, x_scale: alt.Scale, since_ms: float, until_
         .mark_text(align="left", dx=9, baseline="middle", limit=WORDS_LIMIT_PX, color=palette.INK, clip=True)
         .encode(x=x("noted_ms"), y=alt.value(11), text="noted:N", tooltip=tooltip())
     )
-    # The axis would else begin at the first mark and end at the last.
-    ends = alt.Chart(pd.DataFrame({"noted_ms": [since_ms, until_ms]})).mark_point(opacity=0).encode(x=x("noted_ms"))
-    layers = [ends, *note_layers(notes, x), words]
+    layers = [*note_layers(notes, x), words]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(height=22, title="What was noted")
     return chart
 

@@ -9,8 +9,8 @@ from engine_hooks.contract.names import GraphKind
 PLAIN_FRACTION_DOMAIN = [0.0, 0.3, 1.0]
 PLAIN_FRACTION_RANGE = ["#2f7fc1", "#c9c3bd", "#d9480f"]
 """Blue for speculative, orange for plain decode, turning at the threshold of `stuck`."""
-NO_CHOICE = "#8d8d95"
-"""A cell without a choice: no speculative graph, or no decoding."""
+NO_CHOICE = "#5a5b66"
+"""A cell without a choice: no speculative graph, or no decoding. Told apart from the pale grey of the threshold."""
 INK = "#8a8f98"
 """Lines and marks that must be seen on both grounds."""
 FLAG = "#dc3560"

@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from dashboards.charts import notes, palette, times
+from dashboards.charts.whole_time import from_end_to_end
 from queries.annotations.marks import Mark
 from queries.replay.exact import ReplayedDecision
 from queries.replay.result import ExactReplay, Replay
@@ -39,9 +40,10 @@ def replayed_choices(
     ]
     noted = noted_within(replay, exact, marks)
     if not noted.empty:
-        panels.insert(0, notes.notes_panel(noted, times.zoomed(brush), *span_ms(replay, exact)))
+        panels.insert(0, notes.notes_panel(noted, times.zoomed(brush)))
+    panels.insert(0, lanes(replay, exact, colours, brush))
     chart: alt.VConcatChart = (
-        alt.vconcat(lanes(replay, exact, colours, brush), *panels, spacing=8)
+        alt.vconcat(*from_end_to_end(panels, *span_ms(replay, exact)), spacing=8)
         .resolve_scale(color="independent", x="independent", strokeDash="independent")
         .configure_view(stroke=None)
         .configure_title(anchor="start", frame="group", fontSize=13, offset=6)
@@ -55,7 +57,7 @@ def span_ms(replay: Replay, exact: ExactReplay) -> tuple[float, float]:
 
 
 def noted_within(replay: Replay, exact: ExactReplay, marks: Iterable[Mark]) -> pd.DataFrame:
-    """What was noted in the time that the lanes show. With it a chart has a panel of layers, and needs room for axes."""
+    """What was noted in the time that the lanes show."""
     return notes.note_rows(marks, *span_ms(replay, exact))
 
 

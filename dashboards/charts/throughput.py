@@ -43,7 +43,8 @@ def tokens_by_second(executions: pd.DataFrame) -> pd.DataFrame:
     tokens = executions.batch_tokens_emitted.astype("float64").fillna(0)
     by_second = tokens.groupby(ended.dt.floor(SECOND)).sum().asfreq(SECOND, fill_value=0)
     seconds = by_second.index.to_series().astype("datetime64[ns, UTC]")
-    whole = (seconds >= executions.started_at.min().floor(SECOND)) & (seconds + pd.Timedelta(SECOND) <= ended.max())
+    # To the millisecond: an engine's first submission is a little after the second in which it began.
+    whole = (seconds >= executions.started_at.min().floor("ms")) & (seconds + pd.Timedelta(SECOND) <= ended.max())
     drawn = pd.DataFrame({"second": seconds[whole], "tokens_per_s": by_second[whole]}).reset_index(drop=True)
     # The step's right end, so that the last second has a width.
     closing = drawn.iloc[-1:].assign(second=drawn.second.iloc[-1:] + pd.Timedelta(SECOND))

@@ -11,7 +11,15 @@ from dashboards.parts.time_range import choose_range, hold_button
 from dashboards.questions.ranges import TimeRange, bounds
 from dashboards.reading.alerts import Alert, Standings, standings
 from dashboards.reading.answers import REFRESH_S, Answer, answer
-from dashboards.words.alerts import ALERTS_MAX, alerts_sentence, alerts_table, history_table, runbooks, silences_table
+from dashboards.words.alerts import (
+    ALERTS_MAX,
+    alerts_sentence,
+    alerts_table,
+    history_table,
+    no_changes_sentence,
+    runbooks,
+    silences_table,
+)
 from dashboards.words.texts import counted, escaped
 
 HISTORY_RANGES = ["2 h", "24 h", "7 d"]
@@ -63,12 +71,12 @@ def now_known(known: Standings) -> None:
         st.markdown(silences_table(known.silences, viewer_zone()), unsafe_allow_html=True)
 
 
-def history(changes: Answer, words: str) -> None:
+def history(changes: Answer, words: str, alert: str, host: str) -> None:
     """What became of alerts."""
     if not changes.known:
         return
     if changes.rows.empty:
-        st.caption(f"No alert changed its state {words}.")
+        st.caption(no_changes_sentence(words, alert=alert, host=host))
         return
     st.markdown(history_table(changes.rows, viewer_zone()), unsafe_allow_html=True)
     if len(changes.rows) == HISTORY_MAX:
@@ -90,7 +98,7 @@ def live_history(time_range: TimeRange, alert: str, host: str) -> None:
     """What became of them."""
     changes = answer("alert_history", alert=alert, host=host, limit=HISTORY_MAX, **bounds(time_range))
     say_problem([changes])
-    history(changes, time_range.words)
+    history(changes, time_range.words, alert, host)
 
 
 def typed(label: str, key: str) -> str:

@@ -25,6 +25,7 @@ from dashboards.questions.fleet import (
     ordered,
     pages_of,
     stuck_cells,
+    told_of,
     worst_stretches,
 )
 from dashboards.questions.ranges import DEFAULT_RANGE, TimeRange, time_parameters
@@ -139,7 +140,7 @@ def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) 
         stuck_stretches(worst_stretches(found.told.rows))
         return []
     stuck = stuck_cells(filters)
-    list_stuck(stuck.rows.head(STUCK_ROWS_MAX))
+    list_stuck(told_of(found.told.rows, stuck.rows).head(STUCK_ROWS_MAX))
     return [stuck]
 
 

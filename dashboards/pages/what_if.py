@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboards.charts.palette import graph_colours
-from dashboards.charts.replayed_choices import noted_within, replayed_choices
+from dashboards.charts.replayed_choices import replayed_choices
 from dashboards.charts.simulated_runs import simulated_runs
 from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, WHAT_IF_PAGE, cell_parameters
@@ -68,9 +68,8 @@ def exact_form(outcome: Outcome[Replay], cells: Answer) -> None:
             lambda: replayed_choices(replay, exact, colours, noted.marks),
             alt="What was chosen and what would have been chosen, and what each graph was charged, over time",
         )
-        if not noted_within(replay, exact, noted.marks).empty:
-            # Streamlit stretches the plotting areas to the container and leaves no room for their axes.
-            st.space(AXIS_WIDTH_PX)
+        # Streamlit stretches the plotting areas to the container and leaves no room for their axes.
+        st.space(AXIS_WIDTH_PX)
     st.caption(
         "Drag across the lanes to zoom, double-click them to see everything. Dashed: charged as recorded; solid: by"
         f" {escaped(replay.cost_model)}."

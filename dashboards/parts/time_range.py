@@ -12,7 +12,7 @@ import streamlit as st
 from dashboards.parts.address import not_known, write_address
 from dashboards.parts.notices import viewer_zone, zone_name
 from dashboards.questions.ranges import ALL_TIME, HELD, RANGES, TimeRange, held_range
-from dashboards.words.texts import clock, escaped
+from dashboards.words.texts import escaped, span_words
 
 KEY, FROM, TO = "range", "from", "to"
 TYPED = {FROM: "from_typed", TO: "to_typed"}
@@ -182,6 +182,4 @@ def in_url(instant: datetime) -> str:
 
 def in_words(since: datetime | None, until: datetime | None) -> str:
     """A held time in a sentence, in the viewer's zone."""
-    now, zone = datetime.now(UTC), viewer_zone()
-    begin = f"from {clock(since, zone, now)} " if since else ""
-    return f"{begin}to {clock(until, zone, now)}" if until else f"{begin}on"
+    return span_words(since, until, viewer_zone(), datetime.now(UTC))

@@ -29,6 +29,9 @@ COMPACT_ABOVE: Final = 12
 
 WORST, NAME, SPEED = "what is lost", "name", "tokens/s"
 ORDERS: Final = (WORST, NAME, SPEED)
+CELL_KEY: Final = ["service_instance_id", "cell"]
+DETAILS: Final = ["plain_since", "plain_stretch_s", "best_speculative_graph", "gain_percent"]
+"""What `stuck_plain` tells of a cell, and `cells` does not."""
 BY_NAME: Final = ["host_name", "engine_package", "engine_recipe", "service_instance_id"]
 ENGINE_COLUMNS: Final = {"host": "host_name", "package": "engine_package", "recipe": "engine_recipe"}
 CELL_COLUMNS: Final = {**ENGINE_COLUMNS, "arm": "cell_arm"}
@@ -94,6 +97,23 @@ def stuck_cells(filters: Filters) -> Answer:
     if filters and len(told.rows) == STUCK_MAX:
         told = stuck_now(filters.ask, limit=STUCK_MAX, **filters.parameters)
     return narrowed(told, filters)
+
+
+def told_of(cells: pd.DataFrame, details: pd.DataFrame) -> pd.DataFrame:
+    """The stuck ones of these cells, worst first: what the page says of them in its sentence and its chart.
+
+    The two questions are answered at different moments. Which cells are stuck, and how fast they are, is told of the
+    first one alone, so that a page does not contradict itself; what only the other knows is added where it knows it.
+
+    Args:
+        cells: Rows of `cells`.
+        details: Rows of `stuck_plain`.
+    """
+    more = details.reindex(columns=[*CELL_KEY, *DETAILS])
+    joined = cells[flag(cells, "stuck")].merge(more, how="left", on=CELL_KEY)
+    graphs = joined.best_speculative_graph.astype(object)
+    joined = joined.assign(best_speculative_graph=graphs.where(graphs.notna(), ""))
+    return joined.sort_values(["plain_fraction", "plain_s", *CELL_KEY], ascending=[False, False, True, True])
 
 
 def cells_of(engines: pd.DataFrame) -> int:
@@ -199,8 +219,9 @@ def legend_words(stretch_s: int) -> str:
     if not stretch_s:
         return (
             "Red along a cell's upper edge: stuck in plain decode. Along its lower edge: inflated estimates turned"
-            " decisions. Where there is room, S stands for the one and I for the other. Grey: no speculative graph to choose"
-            " from, or no decoding. Click a cell to open it."
+            " decisions. Where there is room, S stands for the one and I for the other. Dark grey: no speculative graph to"
+            " choose from, or no decoding; the pale grey of the scale lies at the threshold. At the right tokens/s of the"
+            " newest cell, or how far an engine that fell silent lies behind the newest one. Click a cell to open it."
         )
     return (
         f"Each field is {length_words(stretch_s)} of cells, because there are more than {CELLS_MAX:,}: red along its upper"

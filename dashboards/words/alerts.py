@@ -1,5 +1,7 @@
 """Alerts as sentences and tables: pure functions, so that tests need no browser."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
@@ -9,19 +11,24 @@ from dashboards.links import cell_address
 from dashboards.reading.alerts import Alert, Kept, Standings
 from dashboards.rows import Row, rows_of
 from dashboards.words.markdown import Column, one_line, since, table, without_empty
-from dashboards.words.texts import counted, escaped
+from dashboards.words.texts import clock, counted, escaped
+from queries.alerts.states import State
 
 ALERTS_MAX = 50
 """Alerts listed of each kind; `tachograph alerts list` has all of them."""
 WORDS = {"no_data": "no data", "gone": "given up"}
+UTC_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
+"""A time of day as rules and findings write it."""
 
 
 def alerts_sentence(known: Standings) -> str:
     """How many fire, of what, and how many are silenced or pending."""
     firing = f"**{counted(len(known.firing), 'alert')} firing**" if known.firing else "**Nothing fires**"
     critical = sum(one.entry.labels.get("severity") == "critical" for one in known.firing)
+    unheard = sum(one.entry.standing.state == State.NO_DATA for one in known.firing)
     parts = [
         f"{critical:,} of them critical" if critical else "",
+        f"{unheard:,} of them without data now" if unheard else "",
         f"{len(known.silenced):,} silenced" if known.silenced else "",
         f"{len(known.pending):,} pending" if known.pending else "",
     ]
@@ -30,28 +37,72 @@ def alerts_sentence(known: Standings) -> str:
 
 def alerts_table(alerts: Sequence[Alert], zone: tzinfo) -> str:
     """One row an alert, each linked to its cell, or to the fleet where it is about none."""
-    heads = [Column(name) for name in ("Alert", "Severity", "State", "Since", "What", "Host", "Finding")]
-    return table(*without_empty(heads, [alert_row(one, zone) for one in alerts[:ALERTS_MAX]]))
+    heads = [Column(name) for name in ("Alert", "Severity", "State", "Since", "What", "Host", "Engine", "Finding")]
+    alike = Counter(rule_and_host(one) for one in alerts)
+    rows = [alert_row(one, zone, is_alike=alike[rule_and_host(one)] > 1) for one in alerts[:ALERTS_MAX]]
+    return table(*without_empty(heads, rows))
 
 
-def alert_row(alert: Alert, zone: tzinfo) -> list[str]:
-    """One alert."""
+def rule_and_host(alert: Alert) -> tuple[str, str]:
+    """What a row names at least."""
+    entry = alert.entry
+    return entry.rule, entry.about.get("host_name") or entry.labels.get("host_name", "")
+
+
+def alert_row(alert: Alert, zone: tzinfo, *, is_alike: bool = False) -> list[str]:
+    """One alert; its engine too where another is of the same rule and host."""
     entry = alert.entry
     told = entry.annotations
+    engine = entry.labels.get("service_instance_id", "") if is_alike else ""
     return [
         f"[{escaped(entry.rule)}]({address(entry.link)})" if entry.link else escaped(entry.rule),
         escaped(entry.labels.get("severity", "")),
-        state_words(entry.standing.state),
+        standing_words(alert),
         since(pd.Timestamp(entry.starts_at), zone, datetime.now(UTC)) if entry.starts_at else "",
-        in_a_cell(told.get("summary", "")),
-        one_line(entry.about.get("host_name") or entry.labels.get("host_name", "")),
-        in_a_cell(told.get("finding", "")),
+        in_a_cell(in_zone(told.get("summary", ""), zone)),
+        one_line(rule_and_host(alert)[1]),
+        one_line(engine),
+        lines_in_a_cell(in_zone(told.get("finding", ""), zone)),
     ]
 
 
 def in_a_cell(text: str) -> str:
     """Text that stays within a table's cell."""
     return escaped(" ".join(text.split()))
+
+
+def lines_in_a_cell(text: str) -> str:
+    """Lines that stay lines within a table's cell."""
+    lines = (" ".join(line.removeprefix("- ").split()) for line in text.splitlines())
+    return "<br>".join(escaped(line) for line in lines if line)
+
+
+def in_zone(text: str, zone: tzinfo) -> str:
+    """The text with its times of day, which rules and findings write in UTC, in the viewer's zone."""
+    return UTC_TIME.sub(lambda found: local_time(found[0], zone), text)
+
+
+def local_time(written: str, zone: tzinfo) -> str:
+    """A time of day in UTC, in the viewer's zone; what only looks like one stays."""
+    try:
+        instant = datetime.strptime(written, "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
+    except ValueError:
+        return written
+    return clock(instant, zone, datetime.now(UTC))
+
+
+def standing_words(alert: Alert) -> str:
+    """Its state, and for how long it has been clear where it fires on all the same."""
+    standing = alert.entry.standing
+    clear = "" if standing.clear_s is None else f" (clear for {standing.clear_s:,.0f} s)"
+    return f"{state_words(standing.state)}{clear}"
+
+
+def no_changes_sentence(since: str, **wanted: str) -> str:
+    """That no alert changed its state, of those that are looked at: the time range in words, and the filters by name."""
+    which = ", ".join(f"{name} {escaped(value)}" for name, value in wanted.items() if value)
+    of = f", of those that match {which}" if which else ""
+    return f"No alert changed its state {since}{of}."
 
 
 def address(link: str) -> str:
@@ -95,7 +146,7 @@ def history_table(changes: pd.DataFrame, zone: tzinfo) -> str:
             f"{state_words(one.state)} (was {state_words(one.state_before)})",
             one_line(one.host_name),
             cell_link(one),
-            in_a_cell(one.summary),
+            in_a_cell(in_zone(one.summary, zone)),
         ]
         for one in rows_of(changes)
     ]

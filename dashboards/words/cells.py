@@ -13,6 +13,8 @@ from dashboards.rows import Row
 from dashboards.words.texts import clock, counted, engine_label, escaped, percent, utc_text
 
 ENDED_AFTER: Final = timedelta(seconds=60)
+EDGE: Final = timedelta(milliseconds=1)
+"""Lengths are told in s with a fraction, which is not exact."""
 
 
 def is_whole(cell: Row) -> bool:
@@ -99,13 +101,25 @@ def stuck_clause(cell: Row, stuck: Row | None) -> str:
     share = f"{percent(cell.plain_fraction)} of the decoding time"
     if stuck is None:
         return share
-    told = share if pd.isna(stuck.plain_stretch_s) else f"{share}, up to {stuck.plain_stretch_s:.1f} s at a stretch"
+    told = share if pd.isna(stuck.plain_stretch_s) else f"{share}, up to {stretch_words(cell, stuck)}"
     if pd.isna(stuck.gain_percent):
         return f"{told}; no speculative graph ran that it could be compared with"
     graph = escaped(stuck.best_speculative_graph)
     if stuck.gain_percent <= 0:
         return f"{told}, and rightly: {graph} would have given {-stuck.gain_percent:.1f} % fewer tokens/s"
     return f"{told}, while {graph} would have given {stuck.gain_percent:.1f} % more tokens/s"
+
+
+def stretch_words(cell: Row, stuck: Row) -> str:
+    """How long the longest stretch of plain decode was, and where it reaches beyond the cell."""
+    ended = stuck.plain_since + timedelta(seconds=float(stuck.plain_stretch_s))
+    # Of a running cell the end moves on, and the two are read one after the other.
+    has_ends = [stuck.plain_since < cell.started_at, is_whole(cell) and ended > cell.ended_at + EDGE]
+    beyond = " and ".join(
+        words for words, is_so in zip(("began before this cell", "goes on after it"), has_ends, strict=True) if is_so
+    )
+    told = f"{stuck.plain_stretch_s:.1f} s at a stretch"
+    return f"{told} that {beyond}" if beyond else told
 
 
 def cause_clause(cell: Row, inflation: pd.DataFrame, stuck: Row | None = None) -> str:

@@ -47,6 +47,15 @@ def clock(instant: datetime, zone: tzinfo, today: datetime) -> str:
     return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M:%S}"
 
 
+def span_words(since: datetime | None, until: datetime | None, zone: tzinfo, today: datetime) -> str:
+    """`from … to …`, in the viewer's zone: with the date at both ends, unless both are of today."""
+    dated = [f"{end.astimezone(zone):%Y-%m-%d}" for end in (since, until) if end is not None]
+    is_today = all(date == f"{today.astimezone(zone):%Y-%m-%d}" for date in dated)
+    form = "%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S"
+    begin = "" if since is None else f"from {since.astimezone(zone):{form}} "
+    return f"{begin}on" if until is None else f"{begin}to {until.astimezone(zone):{form}}"
+
+
 def age(span: timedelta) -> str:
     """How long, in the two largest units that tell something."""
     seconds = max(0, round(span.total_seconds()))

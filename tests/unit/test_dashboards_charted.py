@@ -31,9 +31,9 @@ def test_a_finished_chart_says_what_the_chart_said() -> None:
     spec = finished(cell_timeline(rows, candidates(rows)))
     plain = cell_timeline(rows, candidates(rows)).to_dict()
     assert [panel.get("title") for panel in spec["vconcat"]] == [panel.get("title") for panel in plain["vconcat"]]
-    named = {panel["data"]["name"] for panel in spec["vconcat"] if "data" in panel}
+    named = {one["data"]["name"] for panel in spec["vconcat"] for one in panel["layer"] if "data" in one}
     assert named <= set(spec["datasets"])
-    lanes = spec["datasets"][spec["vconcat"][1]["data"]["name"]]
+    lanes = spec["datasets"][spec["vconcat"][1]["layer"][0]["data"]["name"]]
     assert list(lanes.sequence) == list(rows.graph_sequence)
 
 

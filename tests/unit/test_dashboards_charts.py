@@ -14,7 +14,7 @@ from dashboards.questions.ranges import DEFAULT_RANGE, RANGES
 from dashboards.rows import first_row
 from dashboards.words.cells import cell_sentence, fleet_sentence
 from dashboards.words.tables import stuck_table
-from dashboards.words.texts import age, clock, escaped, short_instance, utc_text, with_code
+from dashboards.words.texts import age, clock, escaped, short_instance, span_words, utc_text, with_code
 from queries.findings.findings import Poison
 
 BEGIN = pd.Timestamp("2026-11-01T00:00:00.000000500Z")
@@ -83,6 +83,36 @@ def stuck_rows(**changes: Any) -> pd.DataFrame:
     )  # fmt: skip
 
 
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour, as WCAG has it."""
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in shares]
+    return sum(one * weight for one, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
+
+
+def time_domains(spec: dict[str, Any]) -> list[tuple[float, float]]:
+    """From when to when each panel's time axis goes by the data of its layers."""
+    return [domain_of(panel, spec["datasets"]) for panel in spec["vconcat"]]
+
+
+def domain_of(panel: dict[str, Any], datasets: dict[str, list[dict[str, Any]]]) -> tuple[float, float]:
+    """The least and the greatest instant that any layer of a panel draws."""
+    instants = [
+        row[layer["encoding"][channel]["field"]]
+        for layer in layers_of(panel)
+        for channel in ("x", "x2")
+        for row in (datasets[layer["data"]["name"]] if channel in layer.get("encoding", {}) else [])
+    ]
+    return min(instants), max(instants)
+
+
+def layers_of(part: dict[str, Any], data: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The layers of a panel, each with the data that it draws."""
+    data = part.get("data", data)
+    inner = part.get("layer")
+    return [{**part, "data": data}] if inner is None else [one for layer in inner for one in layers_of(layer, data)]
+
+
 class TestFleetGrid:
     def test_a_row_for_each_engine_and_a_mark_for_each_flag(self) -> None:
         drawn = fleet_grid.grid_rows(
@@ -117,6 +147,24 @@ class TestFleetGrid:
         span = drawn.end_ms.max() - drawn.start_ms.min()
         assert ((drawn.end_ms - drawn.start_ms) / span * fleet_grid.TYPICAL_WIDTH_PX >= 1.9).all()
 
+    def test_an_engine_that_is_gone_shows_since_when_and_no_speed(self) -> None:
+        """As `tachograph top` does: its last figure would read as if it ran."""
+        ago = {
+            "started_at": BEGIN - pd.Timedelta("14min"),
+            "ended_at": BEGIN - pd.Timedelta("14min") + pd.Timedelta("30s"),
+        }
+        late = {"started_at": BEGIN - pd.Timedelta("80s"), "ended_at": BEGIN - pd.Timedelta("50s")}
+        drawn = fleet_grid.grid_rows(
+            cells({}, ago | {"service_instance_id": "gone"}, late | {"service_instance_id": "late"}, ago)
+        )
+        shown = {one.service_instance_id: one.row.split(fleet_grid.SEPARATOR)[3] for one in drawn.itertuples()}
+        assert shown == {"instance-1": "2,400", "late": "2,400", "gone": "-14 min"}
+
+    def test_no_choice_is_no_shade_of_the_scale(self) -> None:
+        """Between any two of its colours, and to the eye: it is darker than each."""
+        darkest = min(map(luminance, palette.PLAIN_FRACTION_RANGE))
+        assert luminance(palette.NO_CHOICE) < darkest / 1.3
+
     def test_the_spec_stays_the_same_while_data_changes(self) -> None:
         """Else the browser would draw it anew at each refresh, and flicker."""
         first, second = (fleet_grid.fleet_grid(cells(row)).to_dict() for row in ({}, {"tokens_per_s": 1.0}))
@@ -131,7 +179,7 @@ class TestCellTimeline:
         drawn = drawn_executions(executions(2))
         assert drawn.gpu_start_ms[0] == pytest.approx(times.epoch_ms(executions(2).started_at)[0] + 1.0)
         assert (drawn.gpu_end_ms - drawn.gpu_start_ms).round(3).eq(28.0).all()
-        assert (drawn.gpu_start_ms - drawn.gap_start_ms).round(3).eq(2.0).all()
+        assert list((drawn.gpu_start_ms - drawn.gap_start_ms).round(3)) == [1.0, 2.0], "none begins before the cell"
 
     def test_an_unknown_device_start_is_taken_from_the_completion(self) -> None:
         rows = executions(2, graph_gpu_start_offset_ns=pd.array([None, None], "Int64"))
@@ -145,6 +193,19 @@ class TestCellTimeline:
         assert len(titles) == 8
         assert titles[-2].startswith("P128")
         assert all(any(word in title for word in ("ms", "depth", "second", "graph", "chosen", "%")) for title in titles)
+
+    def test_every_strip_has_the_same_time(self) -> None:
+        """Whatever each of them draws: the axis of one that ended sooner would be another."""
+        rows = executions()
+        begin_ms, end_ms = rows.started_at.min().value / 1e6, rows.ended_at.max().value / 1e6
+        late = candidates(rows.assign(started_at=rows.started_at + pd.Timedelta("2s")))
+        never = candidates(rows[:5]).assign(graph="P64")
+        gaps = rows.assign(idle_gap_ns=[60_000_000_000, *[2_000_000] * 59])
+        early = poison(sequence=None, at_ns=BEGIN.value - 60_000_000_000)
+        chart = cell_timeline(gaps, pd.concat([candidates(rows), late, never]), [early, poison()])
+        domains = time_domains(chart.to_dict())
+        assert len(domains) == 9
+        assert all(domain == pytest.approx((begin_ms, end_ms), abs=1e-3) for domain in domains)
 
     def test_without_candidates_the_rest_is_drawn(self) -> None:
         rows = executions()
@@ -260,6 +321,22 @@ class TestWords:
         stuck = first_row(stuck_rows(gain_percent=gain))
         assert expected in cell_sentence(first_row(cells({"stuck": True})), stuck, inflation().iloc[:0])
 
+    @pytest.mark.parametrize(
+        ("since_s", "stretch_s", "whole", "expected"),
+        [
+            (0.0, 30.0, True, "up to 30.0 s at a stretch, while"),
+            (6.0, 29.4, True, "up to 29.4 s at a stretch that goes on after it, while"),
+            (-6.0, 29.4, True, "up to 29.4 s at a stretch that began before this cell, while"),
+            (-6.0, 60.0, True, "up to 60.0 s at a stretch that began before this cell and goes on after it, while"),
+            (6.0, 29.4, False, "up to 29.4 s at a stretch, while"),
+        ],
+    )
+    def test_a_stretch_longer_than_its_cell_says_where_it_goes(
+        self, since_s: float, stretch_s: float, whole: bool, expected: str
+    ) -> None:
+        stuck = first_row(stuck_rows(plain_since=BEGIN + pd.Timedelta(seconds=since_s), plain_stretch_s=stretch_s))
+        assert expected in cell_sentence(first_row(cells({"stuck": True, "whole": whole})), stuck, inflation().iloc[:0])
+
     def test_markdown_of_engines_is_shown_as_it_stands(self) -> None:
         assert escaped("[a](b)*c|d") == r"\[a\]\(b\)\*c\|d"
 
@@ -302,6 +379,29 @@ class TestWords:
         assert clock(instant, zone, instant) == "01:30:00"
         assert clock(instant, zone, instant + timedelta(days=3)) == "2026-11-02 01:30:00"
         assert utc_text(pd.Timestamp(instant)) == "2026-11-01 20:00:00.000 UTC"
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "words"),
+    [
+        ("2026-11-29T07:08:07", "2026-11-30T07:08:07", "from 2026-11-29 07:08:07 to 2026-11-30 07:08:07"),
+        ("2026-11-30T07:00:00", "2026-11-30T07:08:07", "from 07:00:00 to 07:08:07"),
+        ("2026-11-29T07:00:00", "2026-11-29T07:08:07", "from 2026-11-29 07:00:00 to 2026-11-29 07:08:07"),
+        (None, "2026-11-30T07:08:07", "to 07:08:07"),
+        (None, "2026-11-29T07:08:07", "to 2026-11-29 07:08:07"),
+        ("2026-11-30T07:08:07", None, "from 07:08:07 on"),
+    ],
+)
+def test_a_span_bears_its_date_at_both_ends(since: str | None, until: str | None, words: str) -> None:
+    ends = [None if end is None else datetime.fromisoformat(end).replace(tzinfo=UTC) for end in (since, until)]
+    assert span_words(*ends, UTC, datetime(2026, 11, 30, 7, 18, tzinfo=UTC)) == words
+
+
+def test_days_of_a_span_are_the_viewers() -> None:
+    """Both are of one day in UTC, and of two in the viewer's zone."""
+    zone, now = timezone(timedelta(hours=5, minutes=30)), datetime(2026, 11, 30, 20, tzinfo=UTC)
+    told = span_words(now - timedelta(hours=3), now, zone, now)
+    assert told == "from 2026-11-30 22:30:00 to 2026-12-01 01:30:00"
 
 
 def test_the_table_of_stuck_cells_links_each() -> None:

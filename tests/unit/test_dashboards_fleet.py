@@ -11,8 +11,8 @@ from dashboards.questions import fleet
 from dashboards.questions.fleet import Filters
 from dashboards.reading.answers import Answer
 from dashboards.words.cells import fleet_sentence
-from dashboards.words.tables import stretches_table
-from tests.unit.test_dashboards_charts import BEGIN, cells
+from dashboards.words.tables import stretches_table, stuck_table
+from tests.unit.test_dashboards_charts import BEGIN, cells, stuck_rows
 
 
 def engines(count: int, cells_each: int, hours: float = 24.0) -> pd.DataFrame:
@@ -170,6 +170,31 @@ class TestOrder:
         assert {str(one) for one in rows} == {str({"field": "place", "op": "min", "order": "ascending"})}
 
 
+class TestOneReading:
+    """The stuck cells are listed as the sentence counts them and the chart colours them."""
+
+    def test_what_is_stuck_is_told_of_one_reading(self) -> None:
+        at_first = cells(
+            {"cell": "a", "stuck": True, "plain_fraction": 0.54, "tokens_per_s": 2311.0},
+            {"cell": "b", "stuck": True, "plain_fraction": 0.9},
+            {"cell": "c", "stuck": False},
+        )
+        a_moment_later = stuck_rows(plain_fraction=0.7, tokens_per_s=1.0)
+        details = pd.concat([a_moment_later.assign(cell=name) for name in ("a", "c")])
+        told = fleet.told_of(at_first, details)
+        assert list(told.cell) == ["b", "a"]
+        assert list(told.plain_fraction) == [0.9, 0.54]
+        assert list(told.tokens_per_s) == [2400.0, 2311.0]
+        assert list(told.best_speculative_graph) == ["", "P128"]
+        assert told.gain_percent.isna().tolist() == [True, False]
+        assert f"({len(told)} cells)" in fleet_sentence(at_first, "now")
+        assert len(stuck_table(told, UTC).splitlines()) == 2 + len(told)
+
+    def test_without_details_they_are_listed_all_the_same(self) -> None:
+        told = fleet.told_of(cells({"stuck": True}), pd.DataFrame())
+        assert "| 10 |" in stuck_table(told, UTC).splitlines()[2]
+
+
 def test_where_most_is_lost() -> None:
     worst = fleet.worst_stretches(stretches(50))
     assert list(worst.service_instance_id[:2]) == ["i-049", "i-047"]
@@ -205,5 +230,6 @@ def test_the_sentence_counts_stuck_cells_and_not_stretches() -> None:
 
 def test_what_the_marks_mean() -> None:
     assert "inflated" in fleet.legend_words(0)
+    assert "Dark grey: no speculative graph" in fleet.legend_words(0)
     assert "Each field is 30 minutes of cells" in fleet.legend_words(1800)
     assert "1 hour" in fleet.legend_words(3600)
