@@ -131,13 +131,28 @@ def _moved(
     standing = step(before.standing, seen, missed_s, rule.timing)
     entry = replace(before, standing=standing)
     # What is told of it stays as it was when it was last in breach, or at least under way.
-    if row is not None and seen in (Seen.BREACHED, Seen.WITHIN) and standing.state != State.INACTIVE:
+    # What ended stays told as it was at its end.
+    is_on = standing.state != State.INACTIVE and not standing.ended
+    if row is not None and seen in (Seen.BREACHED, Seen.WITHIN) and is_on:
         entry = _told(rule, entry, row)
         if before.standing.fires and "finding" in before.annotations:
-            entry = replace(entry, annotations={**entry.annotations, "finding": before.annotations["finding"]})
+            entry = with_finding(entry, before.annotations["finding"], before)
     if standing.state == State.RESOLVED and before.standing.state != State.RESOLVED:
         entry = _over(rule, entry, row)
+    if standing.state == State.INACTIVE and before.standing.state in (State.PENDING, State.NO_DATA):
+        entry = _never_fired(entry)
     return _dated(entry, before, now)
+
+
+def with_finding(entry: Entry, finding: str, found_of: Entry) -> Entry:
+    """The alert with a finding: its cell and its link are those that the finding tells of, whatever it is about now."""
+    cell = {"cell": found_of.about["cell"]} if "cell" in found_of.about else {}
+    return replace(
+        entry,
+        annotations={**entry.annotations, "finding": finding},
+        about={**entry.about, **cell},
+        link=found_of.link,
+    )
 
 
 def _told(rule: Rule, entry: Entry, row: Mapping[str, Any]) -> Entry:
@@ -163,6 +178,11 @@ def _over(rule: Rule, entry: Entry, row: Mapping[str, Any] | None) -> Entry:
     now = filled(rule.resolved, row if row is not None else entry.labels) if rule.resolved else f"over: {was}"
     others = {name: text for name, text in entry.annotations.items() if name != "description"}
     return replace(entry, annotations={**others, "summary": now, "was": was})
+
+
+def _never_fired(entry: Entry) -> Entry:
+    summary = f"did not come to fire: {entry.annotations.get('summary', '')}"
+    return replace(entry, annotations={**entry.annotations, "summary": summary})
 
 
 def _numbers(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

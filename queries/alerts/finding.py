@@ -1,16 +1,15 @@
 """The diagnosis of the cell that an alert is about, in a few lines: told with the alert, never waited for long."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
-from queries.alerts.book import Entry, Identity
+from queries.alerts.book import Entry, Identity, with_finding
 from queries.alerts.bounded import Call, Calls, TooSlowError
 from queries.errors import QueriesError
-from queries.findings.findings import Diagnosis, EstimateInflation, Poison
+from queries.findings.findings import Diagnosis, EstimateInflation, Kind, Poison
 
 WAIT_S: Final = 5.0
 """How long one evaluation waits for all of its findings."""
@@ -18,7 +17,15 @@ AT_ONCE_MAX: Final = 4
 """Diagnoses under way at a time; further alerts get theirs at a later evaluation."""
 
 Tell = Callable[[str, str], str]
-"""Engine instance and cell to text. May raise QueriesError."""
+"""Engine instance and cell to text, '' where the cell shows nothing that could fire. May raise QueriesError."""
+
+
+class UnderWay(NamedTuple):
+    """A diagnosis that was asked for."""
+
+    call: Call[str]
+    entry: Entry
+    """The alert as it was then: it may be about another cell by the time that the finding is there."""
 
 
 class Findings:
@@ -28,8 +35,9 @@ class Findings:
         self._tell = tell
         self._wait_s = wait_s
         self._calls = Calls()
-        self._under_way: dict[Identity, Call[str]] = {}
-        self._failed: set[Identity] = set()
+        self._under_way: dict[Identity, UnderWay] = {}
+        self._told_nothing: dict[Identity, str] = {}
+        """Cells that were looked at in vain: the next look is at another."""
 
     def add_to(self, entries: dict[Identity, Entry]) -> frozenset[Identity]:
         """Give each alert that fires about a cell its annotation `finding`; those not known in time get it later.
@@ -43,11 +51,11 @@ class Findings:
         left_s = self._wait_s
         given = set()
         for entry in wanting:
-            if call := self._under_way.get(entry.identity):
-                text = self._text_of(entry.identity, call, left_s)
-                left_s = left_s if call.is_done else 0.0
+            if asked := self._under_way.get(entry.identity):
+                text = self._text_of(asked, left_s)
+                left_s = left_s if asked.call.is_done else 0.0
                 if text:
-                    entries[entry.identity] = replace(entry, annotations={**entry.annotations, "finding": text})
+                    entries[entry.identity] = with_finding(entry, text, asked.entry)
                     given.add(entry.identity)
         return frozenset(given)
 
@@ -56,32 +64,36 @@ class Findings:
             entry.standing.fires
             and "finding" not in entry.annotations
             and "cell" in entry.about
-            and entry.identity not in self._failed
+            and self._told_nothing.get(entry.identity) != entry.about["cell"]
         )
 
     def _forget(self, entries: dict[Identity, Entry]) -> None:
         firing = {identity for identity, entry in entries.items() if entry.standing.fires}
-        self._failed &= firing
-        self._under_way = {identity: call for identity, call in self._under_way.items() if identity in firing}
+        self._told_nothing = {identity: cell for identity, cell in self._told_nothing.items() if identity in firing}
+        self._under_way = {identity: asked for identity, asked in self._under_way.items() if identity in firing}
 
     def _begin(self, entry: Entry) -> None:
-        if entry.identity in self._under_way or sum(not one.is_done for one in self._under_way.values()) >= AT_ONCE_MAX:
+        busy = sum(not one.call.is_done for one in self._under_way.values())
+        if entry.identity in self._under_way or busy >= AT_ONCE_MAX:
             return
         instance, cell = entry.about.get("service_instance_id", ""), entry.about["cell"]
         call = self._calls.start(f"finding {instance} {cell}", lambda: self._tell(instance, cell))
         if call:
-            self._under_way[entry.identity] = call
+            self._under_way[entry.identity] = UnderWay(call, entry)
 
-    def _text_of(self, identity: Identity, call: Call[str], wait_s: float) -> str:
+    def _text_of(self, asked: UnderWay, wait_s: float) -> str:
         try:
-            return call.result(wait_s)
+            text = asked.call.result(wait_s)
         except TooSlowError:
             return ""
         except Exception as wrong:
             if not isinstance(wrong, QueriesError):
                 structlog.get_logger().warning("a finding failed", error=f"{type(wrong).__name__}: {wrong}"[:400])
-            self._failed.add(identity)
-            return f"none: {str(wrong)[:300]}"
+            text = f"none: {str(wrong)[:300]}"
+        del self._under_way[asked.entry.identity]
+        if not text:
+            self._told_nothing[asked.entry.identity] = asked.entry.about["cell"]
+        return text
 
 
 def telling(clickhouse_url: str) -> Tell:
@@ -90,16 +102,25 @@ def telling(clickhouse_url: str) -> Tell:
     def tell(instance: str, cell: str) -> str:
         from queries.findings.stored import find_in_cell  # noqa: PLC0415 (scipy and numpy slow the start)
 
-        return in_words(find_in_cell(clickhouse_url, instance, cell))
+        diagnosis = find_in_cell(clickhouse_url, instance, cell)
+        return in_words(diagnosis, cell, datetime.now(UTC))
 
     return tell
 
 
-def in_words(diagnosis: Diagnosis) -> str:
-    """What happened, since when, what it costs, and which execution did it."""
-    lines = [f"{diagnosis.label.value.replace('_', ' ')}: {_cost(diagnosis)}"]
+def in_words(diagnosis: Diagnosis, cell: str, at: datetime) -> str:
+    """What happened in which cell, as looked at when, since when, what it costs, and which execution did it.
+
+    '' where the cell is healthy: then nothing in it made an alert fire.
+    """
+    if diagnosis.label is Kind.HEALTHY:
+        return ""
+    lines = [
+        f"Cell {cell}, as of {at:%Y-%m-%d %H:%M:%S} UTC:",
+        f"{diagnosis.label.value.replace('_', ' ')}: {_cost(diagnosis)}",
+    ]
     for finding in diagnosis.findings[:2]:
-        lines.append(f"- {finding.kind.value.replace('_', ' ')} since {_clock(finding.since_ns)}")
+        lines.append(f"- {finding.kind.value.replace('_', ' ')} since {_clock(finding.since_ns)}:")
         lines += [f"  {evidence.says}" for evidence in finding.evidence[:2]]
         if isinstance(finding, EstimateInflation):
             lines += [_poison(poison) for poison in finding.poisons[:1]]
@@ -108,7 +129,7 @@ def in_words(diagnosis: Diagnosis) -> str:
 
 def _cost(diagnosis: Diagnosis) -> str:
     per_s = diagnosis.tokens_lost / diagnosis.seconds if diagnosis.seconds > 0 else 0.0
-    return f"{per_s:,.0f} tokens/s lost in this cell ({diagnosis.tokens_lost:,.0f} in {diagnosis.seconds:.0f} s)"
+    return f"{per_s:,.0f} tokens/s lost in that cell ({diagnosis.tokens_lost:,.0f} in {diagnosis.seconds:.0f} s)"
 
 
 def _poison(poison: Poison) -> str:

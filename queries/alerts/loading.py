@@ -89,14 +89,12 @@ def read_directory(directory: Path, interval_s: float) -> Rules:
     try:
         files = sorted(file for file in directory.iterdir() if file.suffix in (".yaml", ".yml"))
     except OSError as wrong:
-        raise RuleError(
-            f"{directory}:1: no directory of rules ({wrong.strerror}): set TACHOGRAPH_ALERT_RULES"
-        ) from wrong
+        raise RuleError(f"{directory}: no directory of rules ({wrong.strerror}): set TACHOGRAPH_ALERT_RULES") from wrong
     if len(files) > FILES_MAX:
-        raise RuleError(f"{directory}:1: {len(files)} files of rules: at most {FILES_MAX} are read")
+        raise RuleError(f"{directory}: {len(files)} files of rules: at most {FILES_MAX} are read")
     loaded: dict[str, LoadedRule] = {}
     faults: list[Faults] = []
-    warnings: list[str] = [] if files else [f"{directory}:1: no *.yaml or *.yml stands in it"]
+    warnings: list[str] = [] if files else [f"{directory}: no *.yaml or *.yml stands in it"]
     for file in files:
         found = list(read_file(file, interval_s, warnings))
         if not found:

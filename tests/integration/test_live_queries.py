@@ -71,6 +71,19 @@ def test_judged_cells_are_told_as_judging_tells_them(clickhouse: Client) -> None
     assert judge_cells(clickhouse, AGES_S) == 0
 
 
+def test_an_overcharge_is_told_of_the_cell_that_it_turned_most_in(clickhouse: Client) -> None:
+    """The next cell goes on overcharging, and as yet hardly suffers: the alert is not about that one."""
+    sick, next_cell = fooled_cell(0), fooled_cell(1000, 40)
+    insert(clickhouse, sick + next_cell)
+    judge_cells(clickhouse, AGES_S)
+    agree(clickhouse)
+    (told,) = ask(clickhouse, "live_overcharged", **EVERYTHING)
+    assert told["cell"] == CELL
+    by_cell = {row["cell"]: row["turned_s"] for row in ask(clickhouse, "live_inflation", **EVERYTHING)}
+    assert len(by_cell) == 2
+    assert told["turned_s"] == pytest.approx(sum(by_cell.values()))
+
+
 def test_late_repeated_and_lost_executions_correct_rollups_and_verdicts(clickhouse: Client) -> None:
     whole = fooled_cell(0)
     insert(clickhouse, [one for one in whole if one.graph_sequence % 7])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from queries.alerts.errors import RuleError
 from queries.alerts.loading import Rules, load_rules, read_directory
 from queries.alerts.rule import Rule
 from queries.alerts.templates import filled, filled_link, names_in
@@ -94,7 +95,7 @@ def test_all_faults_are_told_and_the_rule_counts_once(tmp_path: Path) -> None:
         f"{tmp_path / '3.yaml'}:1: no rule stands in it",
     )
     (tmp_path / "empty").mkdir()
-    assert "no *.yaml" in read(tmp_path / "empty").warnings[0]
+    assert read(tmp_path / "empty").warnings[0].startswith(f"{tmp_path / 'empty'}: no *.yaml")
 
 
 def test_one_name_one_rule(tmp_path: Path) -> None:
@@ -134,3 +135,12 @@ def test_templates() -> None:
     assert filled("{a:.0%} {a} {b} {c} {n:,d} {{}}", row) == "25% 0.250 unknown x&y 1,234 {}"
     assert filled_link("cell?engine={c}", row) == "cell?engine=x%26y"
     assert names_in("{a:.0%} and {b}") == {"a", "b"}
+
+
+def test_a_directory_has_no_line(tmp_path: Path) -> None:
+    absent = tmp_path / "absent"
+    with pytest.raises(RuleError) as refused:
+        load_rules(absent)
+    assert str(refused.value) == (
+        f"{absent}: no directory of rules (No such file or directory): set TACHOGRAPH_ALERT_RULES"
+    )

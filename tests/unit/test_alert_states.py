@@ -188,3 +188,31 @@ def test_a_series_without_a_row_is_unknown_unless_the_query_lists_troubles_only(
     assert [
         str(change.entry.standing.state) for change in look(troubles_only, firing, None, elapsed_s=10, now=NOW).changes
     ] == ["no_data"]
+
+
+def test_what_ended_or_never_fired_is_not_told_as_if_it_fired() -> None:
+    """Neither by a look between the thresholds afterwards, nor in the row of history that ends it."""
+    rule = RULE.model_copy(
+        update={
+            "when": (condition(above=1, clear_below=0.5),),
+            "resolved": "{x:.1f} is little",
+            "for_": 20.0,
+            "keep_firing_for": 0.0,
+        }
+    )
+    entries: dict[Any, Entry] = {}
+    told = []
+    for x, elapsed_s in [(2, 0), (3, 20), (0.1, 10), (0.8, 10), (0.9, ENDED_KEPT_S), (4, 10), (0.7, 10)]:
+        looked = look(rule, entries, [{"host_name": "a", "x": float(x)}], elapsed_s=elapsed_s, now=NOW)
+        entries = looked.entries
+        told += [(str(one.entry.standing.state), one.entry.annotations["summary"]) for one in looked.changes]
+        for entry in entries.values():
+            assert not entry.standing.ended or entry.annotations["summary"] == "0.1 is little"
+    assert told == [
+        ("pending", "2.0 on a"),
+        ("firing", "3.0 on a"),
+        ("resolved", "0.1 is little"),
+        ("inactive", "0.1 is little"),
+        ("pending", "4.0 on a"),
+        ("inactive", "did not come to fire: 4.0 on a"),
+    ]

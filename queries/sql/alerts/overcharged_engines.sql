@@ -15,7 +15,7 @@
 -- column decisions_turned [decisions] | Decisions that it would have won at its measured cost.
 -- column turned_s [s] | Wall time of the decisions turned.
 -- column tokens_lost [tokens] | Expected tokens lost by the decisions turned, at measured costs.
--- column cell [] | The cell of the last overcharged decision; '' without any.
+-- column cell [] | The cell in which it turned the most time, the latest of equal ones; '' without any.
 -- table: host_name, graph, charge_to_cost, overcharged_s, overcharged_since, turned_s, decisions_turned, tokens_lost, scheduler_cost_model
 -- example: tachograph query overcharged_engines --param from=-2m
 SELECT
@@ -47,24 +47,39 @@ FROM
 LEFT JOIN
 (
     SELECT
-        d.service_instance_id AS service_instance_id,
-        d.graph AS graph,
-        minIf(d.started_at, is_overcharged) AS since,
-        maxIf(d.started_at, is_overcharged) AS until,
-        avgIf(d.estimate_ns / d.cost_ns, is_overcharged) AS charge_to_cost,
-        countIf(turned AND position = best) AS decisions_turned,
-        sumIf(graph_wall_time_ns, turned AND position = best) / 1e9 AS turned_s,
-        sumIf((rates[best] - rates[chosen]) * graph_wall_time_ns, turned AND position = best) AS tokens_lost,
-        argMaxIf(d.cell, d.started_at, is_overcharged) AS cell
+        c.service_instance_id AS service_instance_id,
+        c.graph AS graph,
+        minIf(c.since_in_cell, c.overcharged_in_cell > 0) AS since,
+        maxIf(c.until_in_cell, c.overcharged_in_cell > 0) AS until,
+        sum(c.charges_in_cell) / sum(c.overcharged_in_cell) AS charge_to_cost,
+        sum(c.turned_in_cell) AS decisions_turned,
+        sum(c.turned_ns_in_cell) / 1e9 AS turned_s,
+        sum(c.lost_in_cell) AS tokens_lost,
+        argMaxIf(c.cell, (c.turned_ns_in_cell, c.until_in_cell), c.overcharged_in_cell > 0) AS cell
     FROM
     (
-        SELECT service_instance_id, cell, started_at, graph_wall_time_ns, rates, chosen, best, turned, graph, estimate_ns, cost_ns, is_overcharged, position
-        FROM decisions
-        ARRAY JOIN graphs AS graph, estimates_ns AS estimate_ns, costs_ns AS cost_ns, overcharged AS is_overcharged, arrayEnumerate(graphs) AS position
-        WHERE started_at >= asked.since AND started_at < asked.until AND cost_ns IS NOT NULL
-    ) AS d
+        SELECT
+            d.service_instance_id AS service_instance_id,
+            d.graph AS graph,
+            d.cell AS cell,
+            minIf(d.started_at, is_overcharged) AS since_in_cell,
+            maxIf(d.started_at, is_overcharged) AS until_in_cell,
+            countIf(is_overcharged) AS overcharged_in_cell,
+            sumIf(d.estimate_ns / d.cost_ns, is_overcharged) AS charges_in_cell,
+            countIf(turned AND position = best) AS turned_in_cell,
+            sumIf(graph_wall_time_ns, turned AND position = best) AS turned_ns_in_cell,
+            sumIf((rates[best] - rates[chosen]) * graph_wall_time_ns, turned AND position = best) AS lost_in_cell
+        FROM
+        (
+            SELECT service_instance_id, cell, started_at, graph_wall_time_ns, rates, chosen, best, turned, graph, estimate_ns, cost_ns, is_overcharged, position
+            FROM decisions
+            ARRAY JOIN graphs AS graph, estimates_ns AS estimate_ns, costs_ns AS cost_ns, overcharged AS is_overcharged, arrayEnumerate(graphs) AS position
+            WHERE started_at >= asked.since AND started_at < asked.until AND cost_ns IS NOT NULL
+        ) AS d
+        GROUP BY service_instance_id, graph, cell
+    ) AS c
     GROUP BY service_instance_id, graph
-    HAVING countIf(is_overcharged) > 0
+    HAVING sum(c.overcharged_in_cell) > 0
     ORDER BY turned_s DESC, until - since DESC, graph
     LIMIT 1 BY service_instance_id
 ) AS o ON o.service_instance_id = e.service_instance_id

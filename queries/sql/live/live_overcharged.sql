@@ -20,7 +20,7 @@
 -- column decisions_turned [decisions] | Decisions that it would have won at its measured cost, in all of the cells that reach into the time asked for.
 -- column turned_s [s] | Wall time of the decisions turned.
 -- column tokens_lost [tokens] | Expected tokens lost by the decisions turned, at measured costs.
--- column cell [] | The cell of the last overcharged decision; '' without any.
+-- column cell [] | The cell in which it turned the most time, the latest of equal ones; '' without any.
 -- column judged [] | What arrived was judged within unjudged_for_s; else `overcharged_engines` knows more.
 -- table: host_name, graph, charge_to_cost, overcharged_s, overcharged_since, turned_s, decisions_turned, tokens_lost, scheduler_cost_model
 -- example: tachograph query live_overcharged --param from=-90s
@@ -36,7 +36,7 @@ SELECT
     sum(one.decisions_turned) AS decisions_turned,
     sum(one.turned_s) AS turned_s,
     sum(one.tokens_lost) AS tokens_lost,
-    if(graph = '', '', argMax(c.cell, one.overcharged_until)) AS cell,
+    if(graph = '', '', argMax(c.cell, (one.turned_s, one.overcharged_until))) AS cell,
     toBool(min(c.is_judged)) AS judged
 FROM
 (
