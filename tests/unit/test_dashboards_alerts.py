@@ -1,7 +1,8 @@
 """The Alerts page in every state, over what an evaluator leaves; without a browser."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,10 @@ from dashboards.links import ALERTS_PAGE
 from dashboards.reading import alerts
 from dashboards.reading.alerts import Alert, Standings
 from dashboards.reading.store import ALERTMANAGER_VARIABLE, DATA_DIR_VARIABLE
-from dashboards.words.alerts import address, alerts_sentence, alerts_table
+from dashboards.words.alerts import address, alerts_sentence, alerts_table, no_changes_sentence
 from dashboards.words.markdown import one_line
 from queries.alerts.delivery.silences import OwnSilences, new_silence
-from queries.alerts.states import State
+from queries.alerts.states import Standing, State
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
 from tests.fixtures.alert_state import HOST, entry, left_behind, store_change
 from tests.fixtures.pages import NOWHERE, checked, page_opened, said
@@ -46,7 +47,7 @@ class TestPage:
             entry("HostBound", State.RESOLVED),
         )
         app = opened(labelled_url, tmp_path, monkeypatch)
-        assert "**2 alerts firing**, 1 of them critical, 1 pending." in app.warning[0].value
+        assert "**2 alerts firing**, 1 of them critical, 1 of them without data now, 1 pending." in app.warning[0].value
         assert [one.value for one in app.subheader] == [
             "Firing", "Pending, or without data", "Ended in the last minutes", "History",
         ]  # fmt: skip
@@ -88,7 +89,7 @@ class TestPage:
         assert "CollectorBacklog | resolved (was firing)" in text
         assert "StuckInPlain" not in text
         other = said(opened(labelled_url, tmp_path, monkeypatch, alert_host="nobody"))
-        assert "No alert changed its state in the last 24 hours" in other
+        assert "No alert changed its state in the last 24 hours, of those that match host nobody." in other
 
     def test_clickhouse_is_away_and_alerts_are_told_all_the_same(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,6 +132,41 @@ class TestWords:
     def test_the_worst_first(self) -> None:
         found = [Alert(entry("B", State.FIRING, severity="warning"), ()), Alert(entry("A", State.FIRING), ())]
         assert [one.entry.rule for one in sorted(found, key=alerts.order)] == ["A", "B"]
+
+    def test_two_of_one_rule_and_host_are_told_apart(self) -> None:
+        """By their engines; where a rule has but one alert on a host, the host says enough."""
+        one = entry("A", State.FIRING)
+        others = [
+            replace(one, identity=tuple(sorted({**one.labels, "service_instance_id": name}.items())))
+            for name in ("engine-old", "engine-new")
+        ]
+        alone = entry("B", State.FIRING)
+        told = alerts_table([Alert(each, ()) for each in (*others, alone)], UTC).splitlines()
+        assert ["engine-old" in line for line in told[2:]] == [True, False, False]
+        assert ["engine-new" in line for line in told[2:]] == [False, True, False]
+        assert told[2].count("|") == told[4].count("|")
+        assert "Engine" not in alerts_table([Alert(alone, ())], UTC)
+
+    def test_how_long_it_has_been_clear(self) -> None:
+        firing = replace(entry("A", State.FIRING), standing=Standing(State.FIRING, clear_s=139.4))
+        assert "| firing (clear for 139 s) |" in alerts_table([Alert(firing, ())], UTC)
+
+    def test_a_finding_keeps_its_lines_and_its_times_are_the_viewers(self) -> None:
+        finding = (
+            "Cell c1, as of 2026-01-02 23:04:05 UTC:\n- inflation since 2026-13-99 00:00:00 UTC:\n  Execution 1 | <b>."
+        )
+        told = entry("A", State.FIRING)
+        told = replace(told, annotations={**told.annotations, "finding": finding})
+        row = alerts_table([Alert(told, ())], timezone(timedelta(hours=2))).splitlines()[2]
+        assert row.endswith(
+            r"| Cell c1, as of 2026-01-03 01\:04\:05\:<br>"
+            r"inflation since 2026-13-99 00\:00\:00 UTC\:<br>Execution 1 \| \<b\>. |"
+        )
+
+    def test_what_no_change_matches(self) -> None:
+        assert no_changes_sentence("today") == "No alert changed its state today."
+        told = no_changes_sentence("today", alert="<b>", host="a")
+        assert told == r"No alert changed its state today, of those that match alert \<b\>, host a."
 
     def test_nothing(self) -> None:
         assert alerts_sentence(Standings()) == "**Nothing fires**."

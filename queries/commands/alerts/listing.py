@@ -1,7 +1,7 @@
 """`tachograph alerts list`: the rules, and where each alert stands."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -10,10 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from engine_hooks.commands.terminal import folding, output_console
+from queries.alerts.delivery.settings import SilenceSettings
 from queries.commands.alerts.settings import StandingSettings, state_directory
+from queries.errors import QueriesError
 
 if TYPE_CHECKING:
     from queries.alerts.book import Entry
+    from queries.alerts.delivery.silences import Silence
     from queries.alerts.delivery.standing import ReceiverState
     from queries.alerts.loading import Rules
 
@@ -42,8 +45,11 @@ def list_alerts(
         return
     console = output_console()
     console.print(folding(rules_table(rules, list(entries.values()))))
+    silences, trouble = silences_in_force(settings, datetime.now(UTC))
     if entries:
-        console.print(folding(alerts_table(list(entries.values()))))
+        console.print(folding(alerts_table(list(entries.values()), silences)))
+    if trouble:
+        console.print(f"[red]Alertmanager's silences are not known[/]: {escape(trouble)}", soft_wrap=True)
     for state in states_of(settings):
         console.print(receiver_line(state), soft_wrap=True)
     for refused in rules.refused:
@@ -62,12 +68,26 @@ def rules_table(rules: "Rules", entries: "list[Entry]") -> Table:
     return table
 
 
-def alerts_table(entries: "list[Entry]") -> Table:
+def silences_in_force(settings: SilenceSettings, now: datetime) -> "tuple[list[Silence], str]":
+    """Our own and Alertmanager's; and why the latter are not known, '' where they are, or where there is none."""
+    from queries.alerts.delivery.receivers import alertmanager_silences, own_silences  # noqa: PLC0415 (as above)
+
+    found, trouble = list(own_silences(settings).all()), ""
+    try:
+        alertmanager = alertmanager_silences(settings)
+        found += alertmanager.all() if alertmanager else ()
+    except QueriesError as wrong:
+        trouble = str(wrong)
+    return [one for one in found if one.state(now) == "active"], trouble
+
+
+def alerts_table(entries: "list[Entry]", silences: "Sequence[Silence]" = ()) -> Table:
     """One line an alert, what fires first."""
     table = Table("state", "alert", "since", "summary", box=None, pad_edge=False)
     for entry in sorted(entries, key=lambda one: (_SHOWN_FIRST.index(one.standing.state), one.rule, one.identity)):
         since = f"{entry.starts_at:%m-%d %H:%M:%S}" if entry.starts_at else ""
-        table.add_row(str(entry.standing.state), entry.rule, since, escape(told(entry)))
+        silenced = " (silenced)" if any(one.mutes(entry.labels) for one in silences) else ""
+        table.add_row(f"{entry.standing.state}{silenced}", entry.rule, since, escape(told(entry)))
     return table
 
 

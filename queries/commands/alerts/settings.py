@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from queries.alerts.delivery.settings import DeliverySettings, KeptSettings, ReceiverSettings
+from queries.alerts.delivery.settings import DeliverySettings, KeptSettings, ReceiverSettings, SilenceSettings
 
 
 class RuleSettings(Protocol):
@@ -29,8 +29,8 @@ class EvaluatingSettings(RuleSettings, HistorySettings, Protocol):
     def rows_url(self) -> str: ...
 
 
-class StandingSettings(RuleSettings, KeptSettings, Protocol):
-    """The rules, and how their evaluator left the alerts."""
+class StandingSettings(RuleSettings, SilenceSettings, Protocol):
+    """The rules, how their evaluator left the alerts, and what silences them."""
 
 
 class SilencingSettings(RuleSettings, ReceiverSettings, Protocol):
