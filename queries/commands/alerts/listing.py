@@ -1,6 +1,7 @@
 """`tachograph alerts list`: the rules, and where each alert stands."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
@@ -82,12 +83,15 @@ def silences_in_force(settings: SilenceSettings, now: datetime) -> "tuple[list[S
 
 
 def alerts_table(entries: "list[Entry]", silences: "Sequence[Silence]" = ()) -> Table:
-    """One line an alert, what fires first."""
+    """One line an alert, what fires first; its engine too where another is of the same rule and host."""
+    alike = Counter((entry.rule, entry.labels.get("host_name")) for entry in entries)
     table = Table("state", "alert", "since", "summary", box=None, pad_edge=False)
     for entry in sorted(entries, key=lambda one: (_SHOWN_FIRST.index(one.standing.state), one.rule, one.identity)):
         since = f"{entry.starts_at:%m-%d %H:%M:%S}" if entry.starts_at else ""
         silenced = " (silenced)" if any(one.mutes(entry.labels) for one in silences) else ""
-        table.add_row(f"{entry.standing.state}{silenced}", entry.rule, since, escape(told(entry)))
+        engine = entry.labels.get("service_instance_id", "")
+        which = f"[{engine}] " if engine and alike[entry.rule, entry.labels.get("host_name")] > 1 else ""
+        table.add_row(f"{entry.standing.state}{silenced}", entry.rule, since, escape(f"{which}{told(entry)}"))
     return table
 
 
