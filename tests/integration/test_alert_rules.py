@@ -244,7 +244,7 @@ def test_executions_lost(fleet: Fleet) -> None:
     assert watch.states(after(3)) == ["inactive"], "the newest window may not be complete"
     fleet.cell(3, 0)
     assert watch.states(after(4), after(4) + 20, after(4) + 31) == ["pending", "pending", "firing"]
-    assert "lost 1 executions" in watch.entry.annotations["summary"]
+    assert "lost executions on the way to the store: 1 (" in watch.entry.annotations["summary"]
     for number in range(4, 16):
         fleet.cell(number, 0)
     assert watch.end(after(14)) == ENDED

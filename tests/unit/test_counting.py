@@ -1,11 +1,17 @@
 """What commands count, and what a recorder says of its losses: in words, one of a thing in the singular."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from engine_hooks.commands.counting import counted
 from engine_hooks.recorder.losses import LossReason, in_words
 from queries.catalogue import find
 from queries.terminal import answer_table
+from tests.conftest import ROOT
+
+RULES = ROOT / "queries" / "alerts" / "rules"
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1234, "1,234 rows")])
@@ -19,6 +25,12 @@ def test_the_caption_of_an_answer(count: int, said: str, monkeypatch: pytest.Mon
     query = find("engines")
     row = {column.name: None for column in query.columns} | {"service_instance_id": "a" * 80}
     assert said in f" {answer_table(query, [row] * count).decode()}"
+
+
+@pytest.mark.parametrize("path", sorted(RULES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_rule_does_not_say_one_requests(path: Path) -> None:
+    """Its texts are templates, which know no singular: how many stands behind what it counts."""
+    assert not re.findall(r"\{\w+(?::,d)?\} (?:requests|executions)\b", path.read_text())
 
 
 def test_losses_are_said_in_words() -> None:
