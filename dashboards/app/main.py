@@ -13,7 +13,7 @@ from dashboards.links import (
     SQL_PAGE,
     WHAT_IF_PAGE,
 )
-from dashboards.parts.address import begin_page
+from dashboards.parts.address import begin_page, heed_names
 
 # Drawn here, so that no browser has to fetch it from anywhere.
 ICON = (
@@ -55,5 +55,6 @@ page = st.navigation(
     position="top",
 )
 begin_page(page.url_path)
+heed_names(page.url_path)
 page.run()
 offer_logout()

@@ -32,6 +32,6 @@ def from_end_to_end(
 
 def time_of(part: Any) -> Any | None:
     """A part's time axis; None where it has none."""
-    encoding = getattr(part, "encoding", alt.Undefined)
+    encoding: Any = getattr(part, "encoding", alt.Undefined)
     x = alt.Undefined if encoding is alt.Undefined else encoding.x
     return None if x is alt.Undefined else x

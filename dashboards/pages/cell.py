@@ -9,7 +9,7 @@ from dashboards.charts.gpu_lanes import SELECTION
 from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, GRAPHS_PAGE, WHAT_IF_PAGE, cell_parameters, graphs_parameters
 from dashboards.parts.address import heed_number, heeded
-from dashboards.parts.cell_chooser import cell_named
+from dashboards.parts.cell_chooser import NOT_STORED, cell_named, offer_cells
 from dashboards.parts.charted import show_chart
 from dashboards.parts.notices import Known, say_freshness, say_problem, viewer_zone
 from dashboards.questions.cells import CANDIDATES_MAX, EXECUTIONS_MAX, around, bounds, is_running, window
@@ -202,7 +202,7 @@ def page(instance: str, name: str) -> Answer:
     if not cells.rows.empty:
         shown = draw(cells)
     elif cells.known:
-        st.info("No execution of this cell is stored; it may have expired.", icon=":material/inbox:")
+        offer_cells(CELL_PAGE, NOT_STORED)
     with problems:
         say_problem(shown)
     return cells

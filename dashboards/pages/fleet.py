@@ -30,7 +30,7 @@ from dashboards.questions.fleet import (
 )
 from dashboards.questions.ranges import DEFAULT_RANGE, TimeRange, time_parameters
 from dashboards.reading.answers import REFRESH_S, Answer
-from dashboards.words.cells import fleet_sentence
+from dashboards.words.cells import beyond_words, fleet_sentence
 from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
 
 # A filter's name in the URL and in the catalogue, and the column of `engines` that has its choices.
@@ -133,8 +133,10 @@ def newest(cells: pd.DataFrame) -> datetime:
 
 def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) -> list[Answer]:
     """The sentence, the grid and the table; what the table rests on beside."""
-    st.markdown(fleet_sentence(found.told.rows, time_range.words))
+    st.markdown(fleet_sentence(found.told.rows, time_range.words), unsafe_allow_html=True)
     grid(found, filters, order, noted_about(found.told.rows, time_range))
+    if time_range.is_held and (beyond := beyond_words(found.told.rows, time_range.since, time_range.until)):
+        st.caption(beyond)
     say_freshness(found.told, newest(found.told.rows), live=not time_range.is_held)
     if found.stretch_s:
         stuck_stretches(worst_stretches(found.told.rows))
@@ -149,7 +151,7 @@ def stuck_stretches(stretches: pd.DataFrame) -> None:
     if stretches.empty:
         return
     st.subheader("Where most is lost", anchor=False)
-    st.markdown(stretches_table(stretches, viewer_zone()))
+    st.markdown(stretches_table(stretches, viewer_zone()), unsafe_allow_html=True)
 
 
 @st.fragment(run_every=REFRESH_S)

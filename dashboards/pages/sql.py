@@ -12,6 +12,7 @@ from dashboards.parts.notices import say_freshness, viewer_zone, zone_name
 from dashboards.questions.columns import default_across, default_up, figures, labels, times
 from dashboards.reading.answers import Answer
 from dashboards.reading.console import PARAMETER_PREFIX, Question, as_file, by_topic, forget, told
+from dashboards.words.markdown import way
 from dashboards.words.texts import counted, escaped, with_code
 from queries.ad_hoc import FILE_ROWS_MAX, ROWS_MAX
 from queries.catalogue import Parameter, Query, load
@@ -57,8 +58,11 @@ def contents() -> None:
     """The catalogue: every question, by topic, each a link."""
     for topic, queries in by_topic().items():
         st.subheader(TOPICS.get(topic, topic.capitalize()), anchor=False)
-        lines = (f"- [`{one.name}`](sql?{urlencode({'query': one.name})}) {escaped(one.question)}" for one in queries)
-        st.markdown("\n".join(lines))
+        lines = (
+            f"- {way(f'`{one.name}`', 'sql?' + urlencode({'query': one.name}))} {escaped(one.question)}"
+            for one in queries
+        )
+        st.markdown("\n".join(lines), unsafe_allow_html=True)
 
 
 def parameters(query: Query) -> tuple[tuple[str, str], ...]:
@@ -104,8 +108,12 @@ def written() -> Question:
 
 def ask_button(question: Question) -> None:
     """Asks, or asks again."""
-    if st.button("Ask", icon=":material/play_arrow:", key="ask"):
+    if not st.button("Ask", icon=":material/play_arrow:", key="ask"):
+        return
+    if question:
         forget(question)
+    else:
+        st.warning("There is nothing to ask yet: write a statement above.", icon=":material/edit:")
 
 
 def result(question: Question, answer: Answer) -> None:

@@ -7,7 +7,7 @@ from dashboards.charts.replayed_choices import replayed_choices
 from dashboards.charts.simulated_runs import simulated_runs
 from dashboards.charts.times import AXIS_WIDTH_PX
 from dashboards.links import CELL_PAGE, WHAT_IF_PAGE, cell_parameters
-from dashboards.parts.cell_chooser import cell_named
+from dashboards.parts.cell_chooser import NOT_STORED, cell_named, offer_cells
 from dashboards.parts.charted import show_chart
 from dashboards.parts.controls import choose_one
 from dashboards.parts.noted import noted_about, say_noted
@@ -107,7 +107,7 @@ def page(instance: str, name: str) -> None:
     if cell is None:
         say_problem([cells])
         if cells.known:
-            st.info("No execution of this cell is stored; it may have expired.", icon=":material/inbox:")
+            offer_cells(WHAT_IF_PAGE, NOT_STORED)
         return
     header(cell, instance, name)
     model = choose_one("Cost model in place of the recorded one", "model", list(COST_MODELS), USUAL_MODEL, MODEL_PX)

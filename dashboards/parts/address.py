@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import streamlit as st
 
+from dashboards.reading.console import PARAMETER_PREFIX
 from dashboards.words.texts import escaped
 
 PAGE, IN_VAIN = "page_shown", "asked_in_vain"
@@ -11,6 +12,19 @@ SHOWN_MAX = 60
 """Letters shown of what was asked."""
 NAMED_MAX = 10
 """Options named."""
+TIME = frozenset({"range", "from", "to"})
+CELL = frozenset({"engine", "cell"})
+KNOWN = {
+    "": TIME | {"host", "package", "recipe", "arm", "concurrency", "sort", "page"},
+    "cell": CELL | {"execution"},
+    "graphs": TIME | {"measure", "host", "package", "graph"},
+    "compare": TIME | {"before", "after", "metric", "by"},
+    "what_if": CELL | {"model", "simulate"},
+    "alerts": TIME | {"alert", "host"},
+    "sql": frozenset({"with", "query", "sql", "show", "x", "y", "by", "mark"}),
+    "health": frozenset(),
+}
+"""The query parameters that each page has, by where it is served."""
 
 
 def write_address(values: Mapping[str, str]) -> None:
@@ -42,6 +56,23 @@ def begin_page(page: str) -> None:
     if st.session_state.get(PAGE) != page:
         st.session_state[PAGE] = page
         st.session_state.pop(IN_VAIN, None)
+
+
+def heed_names(page: str) -> None:
+    """Say which query parameters the address has that a page does not know: they change nothing.
+
+    Args:
+        page: Where it is served, as `KNOWN` has it.
+    """
+    unknown = [name for name in st.query_params if name not in KNOWN[page] and not is_of_question(page, name)]
+    if unknown:
+        named = ", ".join(escaped(name[:SHOWN_MAX]) for name in unknown[:NAMED_MAX])
+        st.warning(f"The address has {named}, which this page does not know: passed over.", icon=":material/link_off:")
+
+
+def is_of_question(page: str, name: str) -> bool:
+    """Whether this is a parameter of a named query, which has its own."""
+    return page == "sql" and name.startswith(PARAMETER_PREFIX)
 
 
 def heed(name: str, is_known: Callable[[str], bool], known: str) -> None:

@@ -15,6 +15,7 @@ from dashboards.rows import Row, rows_of
 from dashboards.words.texts import clock, engine_label, escaped, percent, short_instance
 
 OFFERED_MAX = 20
+NOT_STORED = "No execution of this cell is stored; it may have expired. There are these."
 RECENTLY: tuple[dict[str, str | int], ...] = ({"from_": "-1h"}, {"from_": "-1d"})
 """How far back to look, the quickest answer first: a day of a fleet is some hundred thousand cells."""
 EVER: tuple[dict[str, str | int], ...] = ({"last_s": 0},)

@@ -4,7 +4,7 @@ A held time stands in the URL as two instants in UTC, `from` and `to`; the page 
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal
 
 import streamlit as st
@@ -18,6 +18,9 @@ KEY, FROM, TO = "range", "from", "to"
 TYPED = {FROM: "from_typed", TO: "to_typed"}
 BEFORE_HOLDING = "range_before_holding"
 UNREADABLE = "time_unreadable"
+YEARS = range(1971, 2200)
+"""Whose instants ClickHouse can compare with those stored, and with some time before."""
+STORABLE = f"of {YEARS[0]} to {YEARS[-1]},"
 SHOWN = "%Y-%m-%d %H:%M:%S"
 Width = int | Literal["stretch"]
 
@@ -120,19 +123,25 @@ def held_in_url(default: TimeRange, width: Width) -> TimeRange:
     since, until = read_instant(FROM), read_instant(TO)
     type_instant("From", FROM, since, width)
     type_instant("To", TO, until, width)
-    problem = st.session_state.get(UNREADABLE) or problem_of(since, until)
+    in_vain = problem_of(since, until)
+    problem = st.session_state.get(UNREADABLE) or in_vain
     if problem:
-        st.warning(problem, icon=":material/schedule:")
-    if problem_of(since, until):
+        shown = f" Shown is {default.name}." if in_vain else ""
+        st.warning(problem + shown, icon=":material/schedule:")
+    if in_vain:
         return default
     return held_range(since, until or datetime.now(UTC), in_words(since, until))
 
 
 def problem_of(since: datetime | None, until: datetime | None) -> str:
     """What is wrong with the held time; '' where nothing is."""
-    for name, instant in ((FROM, since), (TO, until)):
-        if instant is None and st.query_params.get(name):
-            return not_known(name, st.query_params[name], "which is no instant such as 2026-11-01T22:00:00Z")
+    unread = [
+        not_known(name, st.query_params[name], f"which is no instant {STORABLE} such as 2026-11-01T22:00:00Z")
+        for name, instant in ((FROM, since), (TO, until))
+        if instant is None and st.query_params.get(name)
+    ]
+    if unread:
+        return " ".join(unread)
     if since is not None and until is not None and since >= until:
         return "The time ends before it begins."
     return "" if since or until else "The address holds no time: it needs from and to."
@@ -158,21 +167,32 @@ def follow_typing(name: str) -> None:
     """Write what was typed into the URL, if it is an instant."""
     typed = st.session_state[TYPED[name]].strip()
     try:
-        instant = datetime.fromisoformat(typed)
+        instant = instant_of(typed, viewer_zone())
     except ValueError:
         st.session_state[UNREADABLE] = f"{escaped(typed)} is no time such as 2026-11-01 22:00:00; shown is what was."
         return
     st.session_state.pop(UNREADABLE, None)
-    st.query_params[name] = in_url(instant if instant.tzinfo else instant.replace(tzinfo=viewer_zone()))
+    st.query_params[name] = in_url(instant)
 
 
 def read_instant(name: str) -> datetime | None:
     """An instant of the URL, UTC where it names no zone; None where it is none."""
     try:
-        instant = datetime.fromisoformat(st.query_params.get(name, ""))
+        return instant_of(st.query_params.get(name, ""), UTC)
     except ValueError:
         return None
-    return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def instant_of(text: str, zone: tzinfo) -> datetime:
+    """An instant in UTC; of the zone given where it names none.
+
+    Raises:
+        ValueError: it is none, or none that can be stored.
+    """
+    instant = datetime.fromisoformat(text)
+    if instant.year not in YEARS:
+        raise ValueError(text)
+    return (instant if instant.tzinfo else instant.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def in_url(instant: datetime) -> str:

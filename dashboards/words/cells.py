@@ -10,6 +10,7 @@ import pandas as pd
 
 from dashboards.links import cell_address
 from dashboards.rows import Row
+from dashboards.words.markdown import way
 from dashboards.words.texts import clock, counted, engine_label, escaped, percent, utc_text
 
 ENDED_AFTER: Final = timedelta(seconds=60)
@@ -40,11 +41,27 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
         return told if inflated.empty else f"{told} Inflated estimates turned decisions in {cells_of(inflated)}."
     spent = "plain_s" if "plain_s" in stuck else "plain_stuck_s"
     worst = stuck.sort_values(["plain_fraction", spent], ascending=False).iloc[0]
-    link = f"[{escaped(engine_label(worst))}]({cell_address(worst.service_instance_id, worst.cell)})"
+    link = way(escaped(engine_label(worst)), cell_address(worst.service_instance_id, worst.cell))
     return (
         f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)})."
         f" Worst: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."
     )
+
+
+def beyond_words(cells: pd.DataFrame, since: str, until: str) -> str:
+    """That cells at the ends of a held time are told of whole; '' where none reaches beyond.
+
+    Args:
+        cells: Rows of the query `cells`, or of `fleet_stretches`; at least one.
+        since, until: The ends, as the queries take them; '' is none.
+    """
+    before = bool(since) and bool((cells.started_at < pd.Timestamp(since)).any())
+    after = bool(until) and bool((cells.ended_at > pd.Timestamp(until)).any())
+    if not before and not after:
+        return ""
+    which = "begin before it or end after it" if before and after else "begin before it" if before else "end after it"
+    grows = ", and their figures grow until they have ended" if after else ""
+    return f"Cells at the edge of this time that {which} are shown and counted whole{grows}."
 
 
 def cells_of(cells: pd.DataFrame) -> str:

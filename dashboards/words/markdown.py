@@ -45,11 +45,27 @@ def since(instant: pd.Timestamp, zone: tzinfo, now: datetime) -> str:
     return "" if pd.isna(instant) else f'<span title="{utc_text(instant)}">{clock(instant, zone, now)}</span>'
 
 
+def way(words: str, address: str, hovered: str = "") -> str:
+    """A link to a page of these dashboards, which opens in its place: a link of Markdown's opens a tab of its own.
+
+    Args:
+        words: What stands there, as Markdown.
+        address: Relative to the dashboards' root.
+        hovered: What is said on hover.
+    """
+    title = f' title="{in_cell(hovered)}"' if hovered else ""
+    return f'<a href="{in_cell(address)}" target="_self"{title}>{words}</a>'
+
+
+def in_cell(text: str) -> str:
+    """Text within an attribute, which may stand in a table's cell: a bar would end that."""
+    return escape(text).replace("|", "&#124;")
+
+
 def one_line(name: str) -> str:
     """A name that is not broken into lines, of a long one its two ends, with the whole on hover."""
     if len(name) <= NAME_LETTERS:
         return f'<span style="white-space: nowrap">{escaped(name)}</span>' if name else ""
     half = (NAME_LETTERS - 1) // 2
     shown = f"{name[:half]}…{name[-half:]}"
-    whole = escape(name).replace("|", "&#124;")  # else it would end the table's cell
-    return f'<span style="white-space: nowrap" title="{whole}">{escaped(shown)}</span>'
+    return f'<span style="white-space: nowrap" title="{in_cell(name)}">{escaped(shown)}</span>'

@@ -7,7 +7,7 @@ import pandas as pd
 from dashboards.links import cell_address
 from dashboards.rows import Row, rows_of
 from dashboards.words.cells import is_whole
-from dashboards.words.markdown import Column, table, without_empty
+from dashboards.words.markdown import Column, table, way, without_empty
 from dashboards.words.markdown import since as hovered
 from dashboards.words.texts import clock, engine_label, escaped, percent, short_instance, utc_text
 
@@ -39,7 +39,7 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
     shown = clock(row.started_at, zone, now) if str(row.cell).isdigit() else row.cell
     since = row.started_at if pd.isna(row.plain_since) else row.plain_since
     return [
-        f'[{escaped(shown)}]({cell_address(row.service_instance_id, row.cell)} "plain since {utc_text(since)}")',
+        way(escaped(shown), cell_address(row.service_instance_id, row.cell), f"plain since {utc_text(since)}"),
         f"{escaped(engine_label(row))} / {escaped(short_instance(row))}",
         escaped(row.cell_arm),
         hovered(since, zone, now),
@@ -73,8 +73,11 @@ def stretches_table(stretches: pd.DataFrame, zone: tzinfo) -> str:
     figures = [Column(name, True) for name in ("Cells", "Stuck", "Plain in them, s", "Tokens/s")]
     rows = [
         [
-            f"[{clock(row.started_at, zone, now)}]({cell_address(row.service_instance_id, row.cell)}"
-            f' "from {utc_text(row.started_at)}: opens its worst cell")',
+            way(
+                clock(row.started_at, zone, now),
+                cell_address(row.service_instance_id, row.cell),
+                f"from {utc_text(row.started_at)}: opens its worst cell",
+            ),
             f"{escaped(engine_label(row))} / {escaped(short_instance(row))}",
             escaped(row.cell_arm),
             f"{row.cells:,}",

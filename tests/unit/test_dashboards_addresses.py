@@ -1,5 +1,6 @@
 """Addresses that ask for what there is not: told, and shown is something that there is."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,15 @@ from clickhouse_connect.driver.client import Client
 from collector.acceptance import ReceivedRequest
 from collector.decoding.wire import request_id_of
 from collector.request_store import RequestStore
-from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, SQL_PAGE, WHAT_IF_PAGE
+from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, HEALTH_PAGE, SQL_PAGE, WHAT_IF_PAGE
+from dashboards.parts.address import KNOWN
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
 from tests.fixtures.otlp_files import requests_in
 from tests.fixtures.pages import checked, page_opened, said
 
 TWIN = "11111111-2222-3333-4444-555566667777"
 """Another engine, with a cell of the same name."""
+HOLDS_THE_QUESTION = "The address of this page holds the question"
 STUCK = {"engine": STUCK_INSTANCE, "cell": STUCK_CELL}
 
 CELLS = ("r008", "r014")
@@ -99,7 +102,43 @@ def test_another_page_was_not_asked(labelled_url: str, monkeypatch: pytest.Monke
 def test_what_there_is_is_not_told_of(
     labelled_url: str, monkeypatch: pytest.MonkeyPatch, page: str, asked: dict[str, str]
 ) -> None:
-    assert "The address says" not in said(page_opened(page, labelled_url, monkeypatch, **asked))
+    assert "The address" not in said(page_opened(page, labelled_url, monkeypatch, **asked)).replace(
+        HOLDS_THE_QUESTION, ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "asked"),
+    [
+        (FLEET_PAGE, {"hots": "gpu-node-024"}),
+        (CELL_PAGE, {"instance": STUCK_INSTANCE, "name": STUCK_CELL}),
+        (SQL_PAGE, {"last_s": "0"}),
+        (HEALTH_PAGE, {"p_last_s": "0"}),
+    ],
+)
+def test_a_parameter_that_a_page_does_not_know_is_told(
+    labelled_url: str, monkeypatch: pytest.MonkeyPatch, page: str, asked: dict[str, str]
+) -> None:
+    text = said(page_opened(page, labelled_url, monkeypatch, **asked))
+    assert f"The address has {', '.join(asked)}, which this page does not know" in text
+
+
+def test_every_parameter_that_a_page_binds_is_known() -> None:
+    """By the pages' own sources: a control that is bound to the address has its key in it."""
+    bound = re.compile(r'key="(\w+)",\s*bind="query-params"')
+    for page, where in {FLEET_PAGE: "", CELL_PAGE: "cell", COMPARE_PAGE: "compare", SQL_PAGE: "sql"}.items():
+        names = set(bound.findall(Path(page).read_text("utf-8")))
+        assert names
+        assert names <= KNOWN[where]
+
+
+@pytest.mark.parametrize("page", [CELL_PAGE, WHAT_IF_PAGE])
+def test_a_cell_that_is_not_stored_is_no_dead_end(
+    labelled_url: str, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    app = page_opened(page, labelled_url, monkeypatch, engine="nope", cell="nope")
+    assert "No execution of this cell is stored; it may have expired. There are these." in said(app)
+    assert app.get("page_link")
 
 
 @pytest.mark.parametrize("page", [CELL_PAGE, WHAT_IF_PAGE])

@@ -12,7 +12,8 @@ from dashboards.charts.finished import finished
 from dashboards.questions.cells import bounds, is_running, window
 from dashboards.questions.ranges import DEFAULT_RANGE, RANGES
 from dashboards.rows import first_row
-from dashboards.words.cells import cell_sentence, fleet_sentence
+from dashboards.words.cells import beyond_words, cell_sentence, fleet_sentence
+from dashboards.words.markdown import way
 from dashboards.words.tables import stuck_table
 from dashboards.words.texts import age, clock, escaped, short_instance, span_words, utc_text, with_code
 from queries.findings.findings import Poison
@@ -292,7 +293,7 @@ class TestWords:
         rows = cells({"stuck": True, "plain_fraction": 0.92}, {"service_instance_id": "instance-2"})
         told = fleet_sentence(rows, "in the last 30 minutes")
         assert told.startswith("**2 engines in the last 30 minutes, 1 stuck in plain decode** (1 cell).")
-        assert "(cell?engine=instance-1&cell=bench-1)" in told
+        assert 'href="cell?engine=instance-1&amp;cell=bench-1" target="_self"' in told
         assert "92 %" in told
 
     def test_a_fine_fleet(self) -> None:
@@ -404,11 +405,33 @@ def test_days_of_a_span_are_the_viewers() -> None:
     assert told == "from 2026-11-30 22:30:00 to 2026-12-01 01:30:00"
 
 
+@pytest.mark.parametrize(
+    ("since", "until", "words"),
+    [
+        ("2026-11-01T00:00:00+00:00", "2026-11-01T00:01:00+00:00", ""),
+        ("2026-11-01T00:00:00+00:00", "2026-11-01T00:00:20+00:00", "end after it are shown and counted whole, and"),
+        ("2026-11-01T00:00:10+00:00", "2026-11-01T00:01:00+00:00", "begin before it are shown and counted whole."),
+        ("2026-11-01T00:00:10+00:00", "2026-11-01T00:00:20+00:00", "begin before it or end after it are shown"),
+        ("", "2026-11-01T00:00:20+00:00", "that end after it"),
+    ],
+)
+def test_cells_beyond_a_held_time_are_told_of(since: str, until: str, words: str) -> None:
+    told = beyond_words(cells(), since, until)
+    assert words in told
+    assert bool(told) == bool(words)
+
+
+def test_a_way_opens_in_its_place_and_breaks_no_table() -> None:
+    assert way("a", 'cell?engine="|', 'x|"y') == (
+        '<a href="cell?engine=&quot;&#124;" target="_self" title="x&#124;&quot;y">a</a>'
+    )
+
+
 def test_the_table_of_stuck_cells_links_each() -> None:
     table = stuck_table(stuck_rows(cell_arm="a|b", gain_percent=None), UTC).splitlines()
     assert len(table) == 3
-    assert "[bench\\-1]" in table[2] or "[bench-1]" in table[2]
-    assert "cell?engine=instance-1&cell=bench-1" in table[2]
+    assert ">bench-1</a>" in table[2]
+    assert 'href="cell?engine=instance-1&amp;cell=bench-1" target="_self"' in table[2]
     assert r"a\|b" in table[2]
 
 

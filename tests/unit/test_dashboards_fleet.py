@@ -200,7 +200,7 @@ def test_where_most_is_lost() -> None:
     assert list(worst.service_instance_id[:2]) == ["i-049", "i-047"]
     assert len(worst) == fleet.STRETCHES_LISTED
     told = stretches_table(worst, UTC).splitlines()
-    assert "cell?engine=i-049&cell=c" in told[2]
+    assert "cell?engine=i-049&amp;cell=c" in told[2]
     assert "| 60 | 2 | 4,900 | 1,490 |" in told[2]
 
 

@@ -1,6 +1,7 @@
 """Both pages in every state, on the real engine, without a browser."""
 
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class TestFleet:
         app = opened(labelled_url, monkeypatch, range="all")
         text = said(app)
         assert "5 engines in all stored time, 2 stuck in plain decode" in text
-        assert f"({cell_address(STUCK_INSTANCE, STUCK_CELL)}" in text
+        assert f'href="{escape(cell_address(STUCK_INSTANCE, STUCK_CELL))}"' in text
         assert "inflated estimates" in text
         assert not app.warning
         assert not app.error
@@ -163,6 +164,7 @@ class TestCell:
     def test_a_cell_that_is_not_stored(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = cell_opened(labelled_url, monkeypatch, STUCK_INSTANCE, "gone")
         assert "No execution of this cell is stored" in said(app)
+        assert app.get("page_link"), "a way on"
 
     def test_without_a_cell_it_offers_some(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = opened(labelled_url, monkeypatch)

@@ -15,7 +15,7 @@ from dashboards.reading.console import Question
 from dashboards.reading.store import URL_VARIABLE
 from queries.catalogue import load
 from queries.errors import RefusedError
-from tests.fixtures.pages import NOWHERE, away, checked, page_opened, said
+from tests.fixtures.pages import NOWHERE, away, checked, page_opened, pressed, said
 
 WRITTEN = {"with": "SQL of my own"}
 COUNTING = "SELECT cell_id, count() AS executions, max(started_at) AS newest FROM graph_executions GROUP BY cell_id"
@@ -44,6 +44,11 @@ class TestPage:
         app = page_opened(SQL_PAGE, labelled_url, monkeypatch, query="cells", p_from="yesterday")
         assert "parameter from is 'yesterday'" in app.error[0].value.replace("\\", "")
         assert not app.dataframe
+
+    def test_nothing_is_asked_without_a_statement(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page_opened(SQL_PAGE, labelled_url, monkeypatch, **WRITTEN)
+        assert "nothing to ask" not in said(app)
+        assert "There is nothing to ask yet" in said(pressed(app, "Ask"))
 
     def test_free_sql(self, labelled_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page_opened(SQL_PAGE, labelled_url, monkeypatch, sql=COUNTING, **WRITTEN)

@@ -76,7 +76,10 @@ def test_what_is_typed_is_in_the_viewers_zone_and_the_url_in_utc(
     ("asked", "problem"),
     [
         ({"from": "yesterday"}, "from=yesterday, which is no instant"),
-        ({"from": STUCK_THEN["to"], "to": STUCK_THEN["from"]}, "The time ends before it begins"),
+        ({"from": "garbage", "to": "2026-13-99"}, "to=2026-13-99, which is no instant"),
+        ({"from": "9999-12-31"}, "from=9999-12-31, which is no instant of 1971 to 2199, such as"),
+        ({"from": "0001-01-01T00:00:00+10:00"}, "from=0001-01-01T00:00:00+10:00, which is no instant of 1971"),
+        ({"from": STUCK_THEN["to"], "to": STUCK_THEN["from"]}, "The time ends before it begins. Shown is 30 min."),
         ({"range": "fixed"}, "The address holds no time"),
     ],
 )
@@ -85,6 +88,7 @@ def test_a_time_that_cannot_be_is_said(
 ) -> None:
     text = said(page_opened(FLEET_PAGE, labelled_url, monkeypatch, **asked))
     assert problem in text
+    assert "Shown is 30 min." in text
     assert "in the last 30 minutes" in text
 
 
