@@ -35,10 +35,10 @@ try:
     from collector.commands import registering as collecting
     from collector.errors import CollectorError
     from collector.log_format import LogFormat
-    from collector.ports import bind, host_and_port
+    from collector.ports import PortTakenError, bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
     from collector.store_settings import StoreSettings, shown_default
-    from collector.supervision import Part, PartFailedError, Supervisor, alone_in
+    from collector.supervision import Part, Supervisor, alone_in
     from collector.unknown_settings import SAID, warnings_of
     from dashboards import commands as looking
     from dashboards.access import check_access
@@ -316,7 +316,7 @@ def up(settings: Settings) -> None:
     access_of(settings).check_address(settings.listen_address)
     check_access(settings)
     if taken := taken_ports(settings):
-        raise PartFailedError("; ".join(taken))
+        raise PortTakenError("; ".join(taken))
     with alone_in(settings.data_dir), StopSignals([*STOP_SIGNALS, signal.SIGHUP]) as stopping:
         supervisor = Supervisor(settings.data_dir / "logs", environment_of(settings), stopping, settings.tls_ca)
         try:

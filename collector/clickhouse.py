@@ -56,6 +56,12 @@ class StoreError(CollectorError):
     """The store cannot be opened or reached."""
 
 
+class WrongSettingError(StoreError):
+    """What names the store is no URL of one, or does not go together."""
+
+    exit_code = 2
+
+
 def open_store(data_dir: Path, database: str = DATABASE) -> Client:
     """Open the embedded ClickHouse on a directory, made if missing, and the database in it.
 
@@ -128,14 +134,25 @@ def connect(url: str) -> Client:
             client.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": database})
         return clickhouse_connect.get_client(dsn=server, database=database)
     except ClickHouseError as error:
-        raise StoreError(f"ClickHouse at {without_password(url)} did not answer: {first_line(error)}") from error
+        raise StoreError(f"ClickHouse at {without_password(url)} {_said(error)}") from error
+
+
+def _said(error: ClickHouseError) -> str:
+    """What a server did that does not let us in, and what to do where that is known."""
+    if "READONLY" in str(error):
+        return (
+            "only lets you read: a collector's own endpoint does, and its collector keeps that store itself, so leave the "
+            "URL out; on a server of yours, name a user who may write"
+        )
+    answered = getattr(error, "code", None) is not None
+    return f"{'refuses' if answered else 'did not answer'}: {first_line(error)}"
 
 
 def split_url(url: str) -> tuple[str, str]:
     """The URL of a server without its database, and the database.
 
     Raises:
-        StoreError: not a URL of that form.
+        WrongSettingError: not a URL of that form.
     """
     try:
         parts = urlsplit(url)
@@ -145,8 +162,20 @@ def split_url(url: str) -> tuple[str, str]:
     if not usable:
         scheme, mark, rest = url.rpartition("://")
         shown = f"{scheme}{mark}{rest.rpartition('@')[2]}"
-        raise StoreError(f"{shown!r} is no ClickHouse URL: give http(s)://user:password@host:port/database")
+        raise WrongSettingError(f"{shown!r} is no ClickHouse URL: give http(s)://user:password@host:port/database")
     return urlunsplit(parts._replace(path="")), parts.path.strip("/") or DATABASE
+
+
+def place_of(url: str) -> str:
+    """Which database of which server a URL names, whoever comes in by it: two URLs of one store give the same.
+
+    Raises:
+        WrongSettingError: not a URL of a server.
+    """
+    server, database = split_url(url)
+    parts = urlsplit(server)
+    port = parts.port or (8443 if parts.scheme == "https" else 8123)
+    return f"{parts.scheme}://{parts.hostname}:{port}/{database}"
 
 
 def without_password(url: str) -> str:

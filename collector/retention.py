@@ -4,7 +4,8 @@ A TTL is a promise that the engine keeps in its own time, and one may be set and
 to the parts that are there before it is called done, and what is reported afterwards is read from the parts.
 
 CollectorError
-└── RetentionError   a table or a number of days that cannot be, or a change that did not happen
+└── RetentionError            a change that did not happen
+    └── RetentionSettingError a table or a number of days that cannot be
 """
 
 import re
@@ -39,6 +40,12 @@ FROM {table:Identifier}
 
 class RetentionError(CollectorError):
     """A retention that cannot be, or that did not come about."""
+
+
+class RetentionSettingError(RetentionError):
+    """A table or a number of days that cannot be, as somebody wrote it."""
+
+    exit_code = 2
 
 
 class Retention(NamedTuple):
@@ -78,7 +85,7 @@ def parsed_retention(text: str, files: list[SchemaFile] | None = None) -> dict[s
     """`TABLE=DAYS` pairs, separated by commas or spaces.
 
     Raises:
-        RetentionError: one is none, or names a table that keeps no rows for a time.
+        RetentionSettingError: one is none, or names a table that keeps no rows for a time.
     """
     found = {}
     for pair in re.split(r"[,\s]+", text.strip(" ,")):
@@ -86,9 +93,9 @@ def parsed_retention(text: str, files: list[SchemaFile] | None = None) -> dict[s
             continue
         matched = _PAIR.fullmatch(pair)
         if not matched:
-            raise RetentionError(f"TACHOGRAPH_RETENTION has {pair!r}: write TABLE=DAYS, separated by commas")
+            raise RetentionSettingError(f"TACHOGRAPH_RETENTION has {pair!r}: write TABLE=DAYS, separated by commas")
         if matched[1] in found:
-            raise RetentionError(f"TACHOGRAPH_RETENTION names {matched[1]} twice: write each table once")
+            raise RetentionSettingError(f"TACHOGRAPH_RETENTION names {matched[1]} twice: write each table once")
         found[matched[1]] = int(matched[2])
         check(matched[1], found[matched[1]], files)
     return found
@@ -98,13 +105,13 @@ def check(table: str, days: int, files: list[SchemaFile] | None = None) -> None:
     """Refuse what can be no table's retention.
 
     Raises:
-        RetentionError: the table keeps no rows for a time, or the days are none.
+        RetentionSettingError: the table keeps no rows for a time, or the days are none.
     """
     tables = wanted(files)
     if table not in tables:
-        raise RetentionError(f"no table {table[:60]!r} keeps rows for a time; these do: {', '.join(tables)}")
+        raise RetentionSettingError(f"no table {table[:60]!r} keeps rows for a time; these do: {', '.join(tables)}")
     if not 1 <= days <= DAYS_MAX:
-        raise RetentionError(f"{table} cannot be kept for {days} days: give 1 to {DAYS_MAX}")
+        raise RetentionSettingError(f"{table} cannot be kept for {days} days: give 1 to {DAYS_MAX}")
 
 
 def wanted(files: list[SchemaFile] | None = None) -> dict[str, TableRules]:

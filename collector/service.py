@@ -19,10 +19,11 @@ from collector.allocator import AllocatorPurge
 from collector.backup.making import Source
 from collector.clickhouse import (
     DATABASE,
-    StoreError,
+    WrongSettingError,
     connect,
     connection_string,
     open_store,
+    place_of,
     split_url,
     without_password,
 )
@@ -30,6 +31,7 @@ from collector.clock_offsets import ClockWatch
 from collector.control.key import make_key
 from collector.control.orders import Holdings, Orders
 from collector.derived_rows import DerivedRows
+from collector.disk_space import telling_of_space
 from collector.health import Health
 from collector.http_server import HttpServer
 from collector.judging import CellJudge
@@ -128,11 +130,12 @@ class Collector:
                 is waited for.
             SchemaError: the embedded store's schema cannot be brought up to date.
             SpoolError: the spool cannot be opened.
+            NoSpaceError: the disk has no room for either.
             RetentionError: the setting names a table or days that cannot be.
         """
         self._pinned = parsed_retention(self.settings.retention)
         self.settings.access.check_address(self.settings.listen_address)
-        with ExitStack() as starting:
+        with ExitStack() as starting, telling_of_space(self.settings.data_dir):
             self._start(starting)
             self._running = starting.pop_all()
 
@@ -167,6 +170,8 @@ class Collector:
         http = starting.enter_context(self._take_ports())
         writer = self._start_writer(starting)
         self._start_grpc(starting, writer)
+        if short := writer.want_of_room():
+            log.warning("requests are turned away", reason=short)
         self.otlp_http_port = port_of(http)
         self.health.watch("writer", writer.trouble)
         self.health.watch("spool", writer.want_of_room)
@@ -203,11 +208,13 @@ class Collector:
         if settings.clickhouse_url:
             split_url(settings.clickhouse_url)
             if settings.store_bytes_max:
-                raise StoreError(
+                raise WrongSettingError(
                     "TACHOGRAPH_STORE_BYTES_MAX bounds the embedded store: a server's disks are its operator's"
                 )
         elif settings.clickhouse_cluster:
-            raise StoreError("TACHOGRAPH_CLICKHOUSE_CLUSTER names a cluster of a server: set TACHOGRAPH_CLICKHOUSE_URL")
+            raise WrongSettingError(
+                "TACHOGRAPH_CLICKHOUSE_CLUSTER names a cluster of a server: set TACHOGRAPH_CLICKHOUSE_URL"
+            )
         # Before the engine, which says in words of its own that another collector holds the directory.
         limits = SpoolLimits(settings.spool_bytes_max, settings.disk_free_bytes_min)
         spool = Spool(spool_file(settings.data_dir), limits)
@@ -273,7 +280,8 @@ class Collector:
         """By the client that stores computed rows: none are stored while an order is carried out."""
         settings = self.settings
         source = Source(settings.data_dir, writer.spool.file, writer.resting) if not settings.clickhouse_url else None
-        return Orders(Holdings(store.using, settings.clickhouse_cluster, self._pinned, source))
+        url = place_of(settings.clickhouse_url) if settings.clickhouse_url else ""
+        return Orders(Holdings(store.using, settings.clickhouse_cluster, self._pinned, source, url))
 
     def _take_ports(self) -> socket.socket:
         """Try all ports; the HTTP door's stays open. The other two are opened by libraries, which bind themselves."""

@@ -32,7 +32,10 @@ def with_credentials(clickhouse_url: str, settings: PresentingSettings, *, is_ow
     Raises:
         AccessError: the password's file cannot be read.
     """
-    parts = urlsplit(clickhouse_url)
+    try:
+        parts = urlsplit(clickhouse_url)
+    except ValueError:  # Whoever opens it says that it is none.
+        return clickhouse_url
     is_reader = is_own or (parts.username == settings.sql_user and parts.password is None)
     if is_reader and (passwords := sql_passwords_of(settings)):
         host = parts.netloc.rpartition("@")[2]

@@ -13,7 +13,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.backup.manifest import SPOOL, STORE, BackupError, Manifest, sha256_of
 from collector.clickhouse import BACKUP_DISK, backup_links, first_line
-from collector.spool.database import has_tables
+from collector.spool.database import has_tables, is_damage, spool_error
 
 _UNFINISHED: Final = ".unfinished"
 _MARKER: Final = "tachograph-backup.unfinished"
@@ -49,6 +49,7 @@ def make_backup(client: Client, source: Source, to: Path) -> Made:
 
     Raises:
         BackupError: the directory is there already, cannot be written, or the engine refuses.
+        SpoolError: the spool is damaged.
     """
     if not to.is_absolute():
         raise BackupError(f"{to} is no absolute path")
@@ -113,9 +114,22 @@ def _copy(client: Client, source: Source, directory: Path) -> Manifest:
 
 
 def _copy_spool(spool: Path, to: Path) -> int:
-    """A copy as of one moment, though others write; the requests that wait in it."""
+    """A copy as of one moment, though others write; the requests that wait in it.
+
+    Raises:
+        SpoolError: it is damaged.
+    """
     if not spool.exists():
         return 0
+    try:
+        return _copied(spool, to)
+    except sqlite3.Error as error:
+        if is_damage(error):  # Else it is the copy that cannot be written.
+            raise spool_error(spool, error) from error
+        raise
+
+
+def _copied(spool: Path, to: Path) -> int:
     with closing(sqlite3.connect(f"{spool.resolve().as_uri()}?mode=ro", uri=True)) as read:
         if not has_tables(read):
             return 0

@@ -1,21 +1,27 @@
 """Putting a backup back into a data directory that holds no store."""
 
+import errno
 import re
 import shutil
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
+from rich.filesize import decimal as told_bytes
 
 from collector.backup.making import linked
 from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of, sha256_of
 from collector.clickhouse import BACKUP_DISK, engine_path, first_line, open_store
+from collector.disk_space import NoSpaceError, free_bytes_in, telling_of_space
+from collector.number_words import counted
 from collector.spool.database import SpoolError, check_whole, hold, spool_file
 
 _APART: Final = "restoring"
+_SPARE_BYTES: Final = 16 * 1024**2
+"""Beside what is in the backup: what the engine writes of its own."""
 _NOT_ITS_FAULT: Final = ("NOT_ENOUGH_SPACE", "No space left", "MEMORY_LIMIT_EXCEEDED", "CANNOT_WRITE", "CANNOT_CREATE")
 """What ClickHouse says where this machine lacks something. Else it is the backup: nothing else goes into a restore."""
 _MISSING: Final = ("FILE_DOESNT_EXIST", "NO_FILE_IN_DATA_PART", "BACKUP_NOT_FOUND", "BACKUP_ENTRY_NOT_FOUND")
@@ -43,6 +49,7 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
     Raises:
         BackupError: it is no whole backup, is of another version, or differs from what it says; or the data
             directory holds a store or a spool already.
+        NoSpaceError: it does not fit on the data directory's disk.
         SpoolError: a collector runs there.
     """
     manifest = Manifest.read(directory)
@@ -50,7 +57,8 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
     for there in (store, spool):
         if there.exists():
             raise BackupError(f"{there} is there already: name a --data-dir without a store")
-    with hold(spool):
+    _check_space(directory, data_dir)
+    with _left_as_it_was(spool), hold(spool), telling_of_space(data_dir, _SPARE_BYTES):
         apart = data_dir / _APART
         try:
             shutil.rmtree(apart, ignore_errors=True)
@@ -61,10 +69,36 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
                 (apart / SPOOL).rename(spool)
             engine_path(apart).rename(store)
         except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise
             raise BackupError(f"{data_dir} cannot be written ({error.strerror or error})") from error
         finally:
             shutil.rmtree(apart, ignore_errors=True)
     return PutBack(manifest.made_at, {name: one.rows for name, one in manifest.tables.items()}, waiting)
+
+
+def _check_space(directory: Path, data_dir: Path) -> None:
+    wanted = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file()) + _SPARE_BYTES
+    if (free := free_bytes_in(data_dir)) < wanted:
+        raise NoSpaceError(
+            f"no space left in {data_dir} for the backup {directory}: it takes {told_bytes(wanted)}, and "
+            f"{told_bytes(free)} are free; free some, or name another --data-dir"
+        )
+
+
+@contextmanager
+def _left_as_it_was(spool: Path) -> Iterator[None]:
+    """Where it fails within, the directories made for a spool go again."""
+    missing = [place for place in (spool.parent, *spool.parent.parents) if not place.exists()]
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            if spool.parent in missing:
+                (spool.parent / "lock").unlink(missing_ok=True)
+            for place in missing:
+                place.rmdir()
+        raise
 
 
 def _restore_spool(directory: Path, apart: Path, manifest: Manifest) -> int:
@@ -85,7 +119,7 @@ def _restore_spool(directory: Path, apart: Path, manifest: Manifest) -> int:
         raise BackupError(f"{directory / SPOOL} is damaged, and was when the backup was made: {error}") from error
     if waiting != manifest.waiting_requests:
         raise BackupError(
-            f"{directory / SPOOL} holds {waiting:,} waiting requests, and the backup says {manifest.waiting_requests:,}"
+            f"{directory / SPOOL} holds {counted(waiting, 'waiting request')}, and the backup says {manifest.waiting_requests:,}"
         )
     return waiting
 
@@ -123,7 +157,7 @@ def _check(client: Client, directory: Path, wanted: Mapping[str, Contents]) -> N
         there = found.get(table, Contents(0, 0, ""))
         if (there.rows, there.checksum) != (contents.rows, contents.checksum):
             raise BackupError(
-                f"the backup {directory} is damaged: {table} came back with {there.rows:,} rows, and its manifest says "
+                f"the backup {directory} is damaged: {table} came back with {counted(there.rows, 'row')}, and its manifest says "
                 f"{contents.rows:,}{', with other content' if there.rows == contents.rows else ''}; {_WHOLE_ONE}"
             )
         checked = client.command(

@@ -1,5 +1,6 @@
 """`tachograph backup` and `tachograph restore`: the embedded store and its spool, copied and put back."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Protocol
 
@@ -8,6 +9,7 @@ import typer
 from collector.control.giving import ControlSettings, Door, taker
 from collector.control.names import BACK_UP
 from collector.errors import CollectorError
+from collector.number_words import counted
 
 
 class InterruptedBackupError(CollectorError):
@@ -16,10 +18,17 @@ class InterruptedBackupError(CollectorError):
     exit_code = 130
 
 
+class EmbeddedOnlyError(CollectorError):
+    """A server is named, whose backups are its own."""
+
+    exit_code = 2
+
+
 class RestoreSettings(Protocol):
     """What `restore` needs of the command line's settings."""
 
     data_dir: Path
+    clickhouse_url: str
 
 
 def backup(
@@ -30,6 +39,7 @@ def backup(
 
     Senders notice nothing: what they send meanwhile waits in the spool.
     """
+    _check_embedded(settings.clickhouse_url)
     with taker(settings) as orders:
         try:
             made = orders.carry_out(BACK_UP, {"to": str(directory.absolute())})
@@ -39,8 +49,7 @@ def backup(
                 f"interrupted: {directory.absolute()}: {goes_on if isinstance(orders, Door) else 'no backup was made'}"
             ) from stop
     typer.echo(
-        f"{made['directory']}: {sum(made['rows'].values()):,} rows ({made['rows'].get('graph_executions', 0):,} executions), "
-        f"{made['waiting_requests']} waiting requests, {made['bytes'] / 1e6:,.1f} MB"
+        f"{made['directory']}: {_rows(made['rows'])}, {counted(made['waiting_requests'], 'waiting request')}, {made['bytes'] / 1e6:,.1f} MB"
     )
 
 
@@ -54,8 +63,22 @@ def restore(
     """
     from collector.backup.putting_back import put_back  # noqa: PLC0415 -- --help stays quick
 
+    _check_embedded(settings.clickhouse_url)
     done = put_back(directory.absolute(), settings.data_dir)
     typer.echo(
-        f"{settings.data_dir}: as of {done.made_at}, {sum(done.rows.values()):,} rows "
-        f"({done.rows.get('graph_executions', 0):,} executions), the same as in the backup; {done.waiting_requests} waiting requests"
+        f"{settings.data_dir}: as of {done.made_at}, {_rows(done.rows)}, the same as in the backup; "
+        f"{counted(done.waiting_requests, 'waiting request')}"
     )
+
+
+def _rows(by_table: Mapping[str, int]) -> str:
+    executions = counted(by_table.get("graph_executions", 0), "execution")
+    return f"{counted(sum(by_table.values()), 'row')} ({executions})"
+
+
+def _check_embedded(clickhouse_url: str) -> None:
+    if clickhouse_url:
+        raise EmbeddedOnlyError(
+            "backup and restore serve the embedded store only, and --clickhouse-url (or TACHOGRAPH_CLICKHOUSE_URL) names "
+            "a server: leave it out; a server is backed up by its own BACKUP, docs/cluster.md shows how"
+        )

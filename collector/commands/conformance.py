@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.console import Console
 
+from collector.number_words import counted
 from collector.stop_signals import StopSignals
 from engine_hooks.commands.terminal import output_console
 
@@ -55,7 +56,7 @@ def conformance(
     if errors or (strict and warnings):
         raise typer.Exit(1)
     if not report.executions:
-        others = f" ({report.other_spans:,} spans of other names)" if report.other_spans else ""
+        others = f" ({counted(report.other_spans, 'span')} of other names)" if report.other_spans else ""
         _nothing(f"no graph execution {'was received' if listen else 'in what was read'}{others}: nothing to judge")
 
 
@@ -78,15 +79,19 @@ def _read(files: list[Path]) -> "Report":
     """Every file; one that goes wrong half-way is a finding of what was read before."""
     from collector.conformance.errors import ConformanceError  # noqa: PLC0415
     from collector.conformance.examiner import Examiner  # noqa: PLC0415
-    from collector.conformance.files import requests_in  # noqa: PLC0415
+    from collector.conformance.files import check_readable, requests_in  # noqa: PLC0415
 
+    for file in files:
+        check_readable(file)
     examiner = Examiner(live=False)
     for file in files:
+        is_begun = False
         try:
             for _, request in requests_in(file):
                 examiner.take(request)
+                is_begun = True
         except ConformanceError as error:
-            if not examiner.executions:
+            if not is_begun or not examiner.executions:
                 raise
             examiner.unreadable(str(error), "")
     return examiner.report()

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from collector.control.giving import ControlSettings, taker
 from collector.control.names import CHANGE_RETENTION, COUNT_EXPIRING, TELL_RETENTION
 from collector.errors import CollectorError
+from collector.number_words import counted
+
+_MEANWHILE: Final = " (more came meanwhile)"
 
 
 class NotConfirmedError(CollectorError):
@@ -66,27 +69,31 @@ def change(
     yes: Annotated[bool, typer.Option("--yes", help="Delete what is older, without asking.")] = False,
 ) -> None:
     """Keep a table's rows for so many days, and show from its parts what became of it. Older rows are deleted."""
+    from collector.retention import check  # noqa: PLC0415 -- --help stays quick
+
+    check(table, days)
     with taker(settings) as orders:
         expiring = orders.carry_out(COUNT_EXPIRING, {"table": table, "days": days})
         if expiring and not yes:
             raise NotConfirmedError(
-                f"{expiring:,} rows of {table} are older than {days} days and would be deleted: add --yes"
+                f"{counted(expiring, 'row')} of {table} {'is' if expiring == 1 else 'are'} older than "
+                f"{counted(days, 'day')} and would be deleted: add --yes"
             )
         done = orders.carry_out(CHANGE_RETENTION, {"table": table, "days": days})
     typer.echo(
-        f"{table}: kept for {done['days']} days, before {done['days_before']}\n"
-        f"  rows   {done['rows_before']:,} -> {done['rows']:,}\n"
+        f"{table}: kept for {counted(done['days'], 'day')}, before {done['days_before']}\n"
+        f"  rows   {done['rows_before']:,} -> {done['rows']:,}{_MEANWHILE if done['rows'] > done['rows_before'] else ''}\n"
         f"  bytes  {done['bytes_before']:,} -> {done['bytes']:,}"
     )
     if done["expired_rows"]:
         typer.echo(
-            f"  {done['expired_rows']:,} rows are older and still there: rows go by whole partitions (days or months), "
+            f"  {counted(done['expired_rows'], 'row')} older and still there: rows go by whole partitions (days or months), "
             "once the newest row of one is that old"
         )
 
 
 def _kept(table: Mapping[str, Any]) -> str:
-    days = f"{table['days']} days" if table["days"] else "for ever"
+    days = counted(table["days"], "day") if table["days"] else "for ever"
     if table["days_pinned"] not in (None, table["days"]):
         return f"{days} ({table['days_pinned']} from the collector's next start)"
     return days if table["days"] == table["days_of_schema"] else f"{days} (not {table['days_of_schema']})"

@@ -4,6 +4,8 @@ from typing import Annotated, Protocol
 
 import typer
 
+from collector.number_words import counted
+
 
 class SchemaSettings(Protocol):
     """What it needs of the command line's settings."""
@@ -26,7 +28,7 @@ def schema(
 
     A collector applies it by itself at its start, save what --otel-traces adds.
     """
-    from collector.clickhouse import DATABASE, StoreError, connect, split_url  # noqa: PLC0415 -- --help stays quick
+    from collector.clickhouse import DATABASE, WrongSettingError, connect, split_url  # noqa: PLC0415 -- --help stays quick
     from collector.migrations import apply_schema, schema_files, script_of  # noqa: PLC0415
 
     files = schema_files(otel_traces=otel_traces)
@@ -35,7 +37,11 @@ def schema(
         typer.echo(script_of(files, database, settings.clickhouse_cluster), nl=False)
         return
     if not settings.clickhouse_url:
-        raise StoreError("the embedded store's schema is applied by its collector: --apply wants --clickhouse-url")
+        raise WrongSettingError(
+            "the embedded store's schema is applied by its collector: --apply wants --clickhouse-url"
+        )
     with connect(settings.clickhouse_url) as client:
         applied = apply_schema(client, files, settings.clickhouse_cluster)
-    typer.echo(f"{len(applied)} files applied to database {database}" + "".join(f"\n  {name}" for name in applied))
+    typer.echo(
+        f"{counted(len(applied), 'file')} applied to database {database}" + "".join(f"\n  {name}" for name in applied)
+    )

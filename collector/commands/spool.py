@@ -6,6 +6,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
+from collector.number_words import counted
 from collector.spool.database import spool_file
 
 
@@ -56,7 +57,7 @@ def retry(settings: SpoolSettings, ids: Ids = None) -> None:
     """Try again to store what was set aside: at once where the collector runs, else at its next start."""
     from collector.spool.set_aside import ask_again  # noqa: PLC0415
 
-    typer.echo(f"{ask_again(spool_file(settings.data_dir), ids or [])} requests will be tried again")
+    typer.echo(f"{counted(ask_again(spool_file(settings.data_dir), ids or []), 'request')} will be tried again")
 
 
 def export(
@@ -67,7 +68,7 @@ def export(
     """Write what was set aside to a file. It stays in the spool."""
     from collector.spool.set_aside import export as write  # noqa: PLC0415
 
-    typer.echo(f"{write(spool_file(settings.data_dir), ids or [], file)} requests written to {file}")
+    typer.echo(f"{counted(write(spool_file(settings.data_dir), ids or [], file), 'request')} written to {file}")
 
 
 def discard(
@@ -77,7 +78,7 @@ def discard(
     """Let go of what was set aside, for good: export it before."""
     from collector.spool.set_aside import discard as let_go  # noqa: PLC0415
 
-    typer.echo(f"{let_go(spool_file(settings.data_dir), ids)} requests discarded")
+    typer.echo(f"{counted(let_go(spool_file(settings.data_dir), ids), 'request')} discarded")
 
 
 def _print_table(title: str, columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:

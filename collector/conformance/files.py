@@ -12,6 +12,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 
@@ -37,15 +38,31 @@ class FileRequest(NamedTuple):
     request: bytes
 
 
+def check_readable(file: Path) -> None:
+    """Whether a file is there, and may be read.
+
+    Raises:
+        ConformanceError: it is not.
+    """
+    with _speaking_of(file):
+        file.open("rb").close()
+
+
 def requests_in(file: Path) -> Iterator[FileRequest]:
     """Every request of a file.
 
     Raises:
         ConformanceError: it cannot be opened, or what is in it is no OTLP. Requests before that were given out.
     """
+    with _speaking_of(file), file.open("rb") as opened:
+        yield from _read(file, opened)
+
+
+@contextmanager
+def _speaking_of(file: Path) -> Iterator[None]:
+    """What goes wrong with the file within becomes one line that names it."""
     try:
-        with file.open("rb") as opened:
-            yield from _read(file, opened)
+        yield
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConformanceError(f"{file}: {why}") from error

@@ -12,6 +12,7 @@ from rich.text import Text
 from collector.conformance.examiner import Report
 from collector.conformance.findings import Finding
 from collector.conformance.rules import Severity
+from collector.number_words import counted
 from engine_hooks.commands.terminal import folding
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
@@ -52,12 +53,13 @@ def summary(report: Report) -> str:
     """One line on what was looked at and what came out."""
     errors, warnings = counts(report)
     looked = (
-        f"{report.executions:,} graph executions of {report.instances:,} engine runs in {report.requests:,} requests"
+        f"{counted(report.executions, 'graph execution')} of {counted(report.instances, 'engine run')} "
+        f"in {counted(report.requests, 'request')}"
     )
     others = f", {report.other_spans:,} other spans" if report.other_spans else ""
     refused = f", {report.refused:,} refused" if report.refused else ""
     kept = "conforms" if report.executions else "nothing to judge"
-    verdict = f"{errors} errors, {warnings} warnings" if report.findings else kept
+    verdict = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if report.findings else kept
     return f"{looked}{others}{refused}: {verdict}"
 
 

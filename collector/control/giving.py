@@ -5,12 +5,13 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from collector.access.certificate import trusting
 from collector.control.key import read_key
+from collector.control.names import TELL_STORE
 from collector.errors import CollectorError
 from collector.spool.database import SpoolError, hold, spool_file
 
@@ -44,20 +45,31 @@ class Taker(Protocol):
 def taker(settings: ControlSettings) -> Iterator[Taker]:
     """The collector that runs on the data directory; where none does, the store itself.
 
+    A URL that was named is obeyed: the collector is asked to carry out orders only where its store is that one.
+
     Raises:
         CollectorError: there is neither.
     """
     if not settings.data_dir.is_dir() and not settings.clickhouse_url:
         raise NotTakenError(f"{settings.data_dir} holds no store: name the collector's --data-dir")
     try:
-        held = hold(spool_file(settings.data_dir))
+        held: AbstractContextManager[object] = hold(spool_file(settings.data_dir))
     except SpoolError:
-        yield Door(settings)
-        return
+        door = Door(settings)
+        if not settings.clickhouse_url or _is_its_store(door, settings.clickhouse_url):
+            yield door
+            return
+        held = nullcontext()
     from collector.control.alone import orders_alone  # noqa: PLC0415 -- the engine takes a second
 
     with held, orders_alone(settings) as orders:
         yield orders
+
+
+def _is_its_store(door: "Door", clickhouse_url: str) -> bool:
+    from collector.clickhouse import place_of  # noqa: PLC0415 -- --help stays quick
+
+    return bool(place_of(clickhouse_url) == door.carry_out(TELL_STORE, {}))
 
 
 class Door:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from clickhouse_connect.driver.client import Client
 
 from collector.backup.making import Source, make_backup
-from collector.control.names import BACK_UP, CHANGE_RETENTION, COUNT_EXPIRING, TELL_RETENTION
+from collector.control.names import BACK_UP, CHANGE_RETENTION, COUNT_EXPIRING, TELL_RETENTION, TELL_STORE
 from collector.errors import CollectorError
 from collector.retention import StoreRetention
 
@@ -27,6 +27,8 @@ class Holdings(NamedTuple):
     """What TACHOGRAPH_RETENTION says, by table."""
     source: Source | None
     """What a backup is made of; None where the store is a server's."""
+    store_url: str = ""
+    """Where the server is that the store is on, by `place_of`; empty is the embedded one."""
 
 
 class Orders:
@@ -51,6 +53,8 @@ class Orders:
             OrderError: there is no such order, or it lacks a value.
             CollectorError: it cannot be carried out.
         """
+        if name == TELL_STORE:  # Also where the store does not answer.
+            return self._holdings.store_url
         if name not in self._known:
             raise OrderError(f"no order {name[:60]!r}: this collector is of another version")
         try:

@@ -7,6 +7,7 @@ from rich.filesize import decimal as told_bytes
 
 from collector.doctor.check import Check, fault, ok, warning
 from collector.doctor.doors import Doors
+from collector.number_words import counted
 from collector.spool.records import Ledger
 from collector.store_bound import WARNED_FRACTION, BoundState
 
@@ -20,12 +21,12 @@ def check_doors(doors: Doors) -> Iterator[Check]:
     """Whether executions can come in, by HTTP and by gRPC, with our credentials."""
     status = doors.send_nothing().status
     if status == 200:
-        yield ok("OTLP over HTTP", f"{doors.http_url} takes requests")
+        yield ok("OTLP over HTTP", f"{doors.http_url} answers, and lets senders in")
     else:
         yield fault("OTLP over HTTP", f"{doors.http_url} answers {status}", _advice_on_refusal(status))
     code = doors.send_nothing_by_grpc()
     if code == "OK":
-        yield ok("OTLP over gRPC", f"{doors.grpc_url} takes requests")
+        yield ok("OTLP over gRPC", f"{doors.grpc_url} answers, and lets senders in")
     else:
         advice = _advice_on_refusal(401 if code == "UNAUTHENTICATED" else 0)
         yield fault("OTLP over gRPC", f"{doors.grpc_url} answers {code}", advice)
@@ -93,7 +94,9 @@ def check_set_aside(state: Mapping[str, Any]) -> Check:
     requests = state["spool"]["set_aside_requests"]
     if requests:
         return warning(
-            "set aside", f"{requests} requests that ClickHouse refuses", "tachograph spool says which, and why"
+            "set aside",
+            f"{counted(requests, 'request')} that ClickHouse refuses",
+            "tachograph spool says which, and why",
         )
     return ok("set aside", "none")
 
@@ -103,9 +106,9 @@ def check_waiting(state: Mapping[str, Any]) -> Check:
     oldest, pending = state["spool"]["oldest_unix_ms"], state["spool"]["pending_requests"]
     age_s = (state["now_unix_ms"] - oldest) / 1e3 if oldest else 0.0
     if age_s > WAITING_TOO_LONG_S:
-        finding = f"{pending} requests wait to be stored, the oldest for {age_s:,.0f} s"
+        finding = f"{counted(pending, 'request')} wait{'s' if pending == 1 else ''} to be stored, the oldest for {age_s:,.0f} s"
         return warning("waiting", finding, "see the check of storing and the collector's log")
-    return ok("waiting", f"{pending} requests, the oldest for {age_s:.1f} s")
+    return ok("waiting", f"{counted(pending, 'request')}, the oldest for {age_s:.1f} s")
 
 
 def check_disk(state: Mapping[str, Any]) -> Check:

@@ -151,10 +151,15 @@ def speaking_of(file: Path) -> Iterator[None]:
         raise spool_error(file, error) from error
 
 
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether SQLite found a file that is none of its own, or no whole one."""
+    name = getattr(error, "sqlite_errorname", None) or ""
+    return name.startswith("SQLITE_CORRUPT") or name == "SQLITE_NOTADB"
+
+
 def spool_error(file: Path, error: sqlite3.Error) -> SpoolError:
     """What is wrong with a spool, in one line."""
-    name = getattr(error, "sqlite_errorname", None) or ""
-    if name.startswith("SQLITE_CORRUPT") or name == "SQLITE_NOTADB":
+    if is_damage(error):
         return SpoolError(
             f"the spool {file} is damaged ({error}): stop the collector, move this file and its -wal and -shm away, and "
             "start anew; what waited in it has to be sent again, what was stored stays"

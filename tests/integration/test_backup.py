@@ -84,8 +84,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
         eventually(lambda: len(contents(collector)["executions"]) == 2)
         assert "is there already" in one_line(tachograph(collector, "backup", str(backup)))
         the_door_asks_for_its_key(collector)
+        a_url_is_obeyed_beside_it(collector)
         retention_is_changed_through_it(collector)
     return backup, held
+
+
+def a_url_is_obeyed_beside_it(collector: Addresses) -> None:
+    assert ordered(collector, "store", key=(collector.data_dir / "control.key").read_text()) == (200, {"done": ""})
+    elsewhere = ["--clickhouse-url", "http://127.0.0.1:9/x"]
+    for order in (["retention"], ["retention", "set", "replays", "11"]):
+        assert "127.0.0.1:9/x did not answer" in one_line(tachograph(collector, *order, *elsewhere))
+    own = ["--clickhouse-url", collector.clickhouse_url]
+    assert "only lets you read: " in one_line(tachograph(collector, "schema", "--apply", *own))
 
 
 def the_door_asks_for_its_key(collector: Addresses) -> None:
@@ -171,9 +181,7 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
     assert ("is missing" in said) == harm.endswith("gone")
     assert "copy it anew" in said
     assert "Code: " not in said
-    assert not (addresses.data_dir / "clickhouse").exists()
-    assert not (addresses.data_dir / "spool" / "spool.sqlite").exists()
-    assert not (addresses.data_dir / "restoring").exists()
+    assert not addresses.data_dir.exists()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +189,7 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
     [
         pytest.param("bytes", "its checksum is not the manifest's", id="bytes"),
         pytest.param("gone", "its spool.sqlite is missing", id="gone"),
-        pytest.param("count", "holds 1 waiting requests, and the backup says 0", id="count"),
+        pytest.param("count", "holds 1 waiting request, and the backup says 0", id="count"),
         pytest.param("damaged before", "is damaged, and was when the backup was made", id="damaged before"),
     ],
 )

@@ -230,7 +230,7 @@ def test_command_on_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     bad.write_bytes(_line(BAD))
     half.write_bytes(_line(GOOD) + _line(GOOD)[:100])
     conformance([good])
-    assert capsys.readouterr().out == "12 graph executions of 1 engine runs in 1 requests: conforms\n"
+    assert capsys.readouterr().out == "12 graph executions of 1 engine run in 1 request: conforms\n"
     breaks = tachograph(free_addresses(tmp_path), "conformance", "--json", str(bad))
     assert breaks.returncode == 1
     (finding,) = json.loads(breaks.stdout)["findings"]
@@ -246,6 +246,23 @@ def test_command_says_in_one_line_what_cannot_be_read(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "No such file" in done.stderr
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "last"])
+@pytest.mark.parametrize("kind", ["gone", "directory", "empty", "garbage"])
+def test_a_file_that_cannot_be_read_is_no_breach_wherever_it_stands(
+    kind: str, is_first: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, other = tmp_path / "good.json", tmp_path / "other"
+    good.write_bytes(_line(GOOD))
+    if kind == "directory":
+        other.mkdir()
+    elif kind != "gone":
+        other.write_bytes(b"" if kind == "empty" else b"garbage")
+    with pytest.raises(ConformanceError, match=str(other)) as refused:
+        conformance([other, good] if is_first else [good, other])
+    assert refused.value.exit_code == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_wrong_calls_are_refused(tmp_path: Path) -> None:
@@ -312,7 +329,7 @@ def test_command_listens(end: str) -> None:
         told, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "enum-unknown" in told
-    assert "12 graph executions of 1 engine runs" in told
+    assert "12 graph executions of 1 engine run in " in told
 
 
 def test_command_hears_nothing() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import StoreError, connect, split_url, without_password
+from collector.clickhouse import StoreError, connect, place_of, split_url, without_password
 from tests.fixtures.databases import SERVER_URL
 
 HOLDER = """
@@ -166,3 +166,19 @@ def test_a_url_names_server_and_database(url: str, server: str, database: str) -
 def test_a_url_is_shown_without_its_password() -> None:
     assert without_password("http://u:p@host:1/d") == "http://u@host:1/d"
     assert without_password("http://host:1/d") == "http://host:1/d"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://h/fleet", "http://u:p@h:8123/fleet/", "http://H:8123/fleet"],
+)
+def test_urls_of_one_store_name_one_place(url: str) -> None:
+    assert place_of(url) == "http://h:8123/fleet"
+    assert place_of("https://u@h") == "https://h:8443/tachograph"
+
+
+@pytest.mark.skipif(bool(SERVER_URL), reason="a server of yours lets its user write")
+def test_a_server_that_refuses_did_answer(clickhouse_url: str) -> None:
+    """The endpoint of a collector only reads; that is said, with what to do."""
+    with pytest.raises(StoreError, match=r" only lets you read: .* leave the URL out"):
+        connect(clickhouse_url)

@@ -237,6 +237,7 @@ def test_what_our_own_commands_present(tmp_path: Path) -> None:
     assert with_credentials("http://default@h:1/d", ours, is_own=False) == "http://default:p%40%2F@h:1/d"
     assert with_credentials("http://default:own@h:1/d", ours, is_own=False) == "http://default:own@h:1/d"
     assert with_credentials("http://other@h:1/d", ours, is_own=False) == "http://other@h:1/d"
+    assert with_credentials("http://[h", ours, is_own=False) == "http://[h"
 
 
 def test_a_clickhouse_url_names_whom_to_trust(tmp_path: Path) -> None:

@@ -5,16 +5,22 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from clickhouse_connect.driver.client import Client
 
+from collector import disk_space
 from collector.acceptance import StoreUnavailableError
+from collector.backup import putting_back
 from collector.backup.making import Source, make_backup
-from collector.backup.manifest import BackupError
+from collector.backup.manifest import BackupError, Manifest
 from collector.commands import backup as commands
 from collector.control.giving import Door
 from collector.control.orders import Orders
+from collector.disk_space import NoSpaceError
+from collector.spool.database import SpoolError
 from collector.spool.drain import DrainLimits
 from collector.writer import WriterLimits
 from tests.fixtures.fake_store import FakeStore, request, writing
@@ -89,5 +95,59 @@ def test_ctrl_c_says_what_becomes_of_the_backup(
     monkeypatch.setattr(type(taking), "carry_out", interrupted)
     monkeypatch.setattr(commands, "taker", lambda _: nullcontext(taking))
     with pytest.raises(commands.InterruptedBackupError, match=said) as stopped:
-        commands.backup(None, tmp_path / "backup")  # type: ignore[arg-type]
+        commands.backup(SimpleNamespace(clickhouse_url=""), tmp_path / "backup")
     assert stopped.value.exit_code == 130
+
+
+def test_a_server_is_neither_backed_up_nor_restored(tmp_path: Path) -> None:
+    of_a_server: Any = SimpleNamespace(clickhouse_url="http://db:8123/fleet", data_dir=tmp_path / "data")
+    for command in (commands.backup, commands.restore):
+        with pytest.raises(
+            commands.EmbeddedOnlyError, match=r"^backup and restore serve the embedded store only"
+        ) as no:
+            command(of_a_server, tmp_path / "backup")
+        assert no.value.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_spool_is_named_and_not_the_backup(tmp_path: Path, clickhouse: Client) -> None:
+    spool = tmp_path / "spool.sqlite"
+    spool.write_bytes(bytes(3000) + b"more")
+    with pytest.raises(SpoolError, match=r"^the spool .*/spool\.sqlite is damaged \(file is not a database\)"):
+        make_backup(clickhouse, Source(tmp_path, spool, nullcontext), tmp_path / "backup")
+    assert list(tmp_path.iterdir()) == [spool]
+
+
+def test_a_backup_that_does_not_fit_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backup = tmp_path / "backup"
+    backup.mkdir()
+    (backup / "store").write_bytes(bytes(1000))
+    monkeypatch.setattr(Manifest, "read", lambda _: None)
+    monkeypatch.setattr(putting_back, "free_bytes_in", lambda _: 1000 + putting_back._SPARE_BYTES - 1)
+    with pytest.raises(
+        NoSpaceError, match=r"^no space left in .*/data for the backup .*: it takes 16\.8 MB, and 16\.8 MB"
+    ):
+        putting_back.put_back(backup, tmp_path / "data")
+    assert list(tmp_path.iterdir()) == [backup]
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["into a directory", "into none"])
+def test_a_disk_that_fills_up_meanwhile_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """What the engine then says of files that it wrote half is not believed."""
+    data_dir = tmp_path / "deep" / "data"
+    if is_there:
+        data_dir.mkdir(parents=True)
+
+    def half(directory: Path, apart: Path, _: object) -> None:
+        (apart / "half").touch()
+        monkeypatch.setattr(disk_space, "free_bytes_in", lambda _: 0)
+        raise BackupError(f"the backup {directory} is damaged")
+
+    monkeypatch.setattr(Manifest, "read", lambda _: None)
+    monkeypatch.setattr(putting_back, "_restore_spool", lambda *_: 0)
+    monkeypatch.setattr(putting_back, "_restore", half)
+    with pytest.raises(NoSpaceError, match=f"^no space left in {data_dir}: free some"):
+        putting_back.put_back(tmp_path / "backup", data_dir)
+    assert list(tmp_path.rglob("*")) == ([data_dir.parent, data_dir] if is_there else [])

@@ -2,12 +2,14 @@
 
 import io
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from collector.clickhouse import first_line
+from collector.clickhouse import WrongSettingError, first_line
+from collector.commands.doctor import doctor
 from collector.doctor.check import Verdict, fault, ok, warning
 from collector.doctor.door_checks import (
     check_credentials,
@@ -143,3 +145,10 @@ def test_the_report_says_the_worst_and_what_to_do() -> None:
 )
 def test_an_error_of_the_driver_is_told_in_few_words(said: str, told: str) -> None:
     assert first_line(ValueError(said)) == told
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://x", "http://", "http://[x", "http://h:99999/d"])
+def test_what_is_no_url_is_said_and_no_other_server_asked(url: str) -> None:
+    with pytest.raises(WrongSettingError, match="is no ClickHouse URL: give") as wrong:
+        doctor(SimpleNamespace(clickhouse_url=url))  # type: ignore[arg-type]
+    assert wrong.value.exit_code == 2

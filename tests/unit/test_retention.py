@@ -6,7 +6,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.doctor.store import rules_found
-from collector.retention import Retention, RetentionError, StoreRetention, parsed_retention
+from collector.retention import Retention, RetentionError, RetentionSettingError, StoreRetention, parsed_retention
 
 DAYS = (0, 1, 5, 12, 20)
 ROWS_A_DAY = 100
@@ -99,8 +99,9 @@ def test_a_table_that_this_store_does_without_is_one_clear_line(clickhouse: Clie
     ],
 )
 def test_what_is_no_retention_is_one_clear_line(text: str, wrong: str) -> None:
-    with pytest.raises(RetentionError, match=wrong) as error:
+    with pytest.raises(RetentionSettingError, match=wrong) as error:
         parsed_retention(text)
+    assert error.value.exit_code == 2
     assert "\n" not in str(error.value)
 
 

@@ -1,0 +1,60 @@
+"""Who carries out an order: the collector that holds the data directory, or the store that a URL names."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from collector.clickhouse import StoreError
+from collector.control.giving import Door, taker
+from collector.control.key import make_key
+from collector.control.names import TELL_STORE
+from collector.spool.database import hold, spool_file
+
+ITS_URL = "http://127.0.0.1:9/fleet"
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Path]:
+    """A data directory that a collector holds."""
+    make_key(tmp_path)
+    with hold(spool_file(tmp_path)):
+        yield tmp_path
+
+
+def settings(data_dir: Path, clickhouse_url: str) -> Any:
+    return SimpleNamespace(
+        data_dir=data_dir,
+        clickhouse_url=clickhouse_url,
+        clickhouse_cluster="",
+        retention="",
+        otlp_http_port=9,
+        tls_ca=None,
+        own_url=lambda port: f"http://127.0.0.1:{port}",
+    )
+
+
+def telling(monkeypatch: pytest.MonkeyPatch, store_url: str) -> None:
+    """The collector says that this is its store."""
+    monkeypatch.setattr(Door, "carry_out", lambda _, name, __: {TELL_STORE: store_url}[name])
+
+
+def test_without_a_url_it_is_the_collector(held: Path) -> None:
+    with taker(settings(held, "")) as orders:
+        assert isinstance(orders, Door)
+
+
+@pytest.mark.parametrize("url", [ITS_URL, "http://writer:secret@127.0.0.1:9/fleet/"])
+def test_a_url_of_its_own_store_is_the_collectors(held: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    telling(monkeypatch, ITS_URL)
+    with taker(settings(held, url)) as orders:
+        assert isinstance(orders, Door)
+
+
+@pytest.mark.parametrize("its_store", ["", "http://127.0.0.1:9/other", "http://127.0.0.1:10/fleet"])
+def test_a_url_of_another_store_is_obeyed(held: Path, monkeypatch: pytest.MonkeyPatch, its_store: str) -> None:
+    telling(monkeypatch, its_store)
+    with pytest.raises(StoreError, match=f"^ClickHouse at {ITS_URL} did not answer"), taker(settings(held, ITS_URL)):
+        pass
