@@ -16,8 +16,8 @@ from collector.backup.making import linked
 from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of, sha256_of
 from collector.clickhouse import BACKUP_DISK, engine_path, first_line, open_store
 from collector.disk_space import NoSpaceError, free_bytes_in, telling_of_space
-from collector.number_words import counted
 from collector.spool.database import SpoolError, check_whole, hold, spool_file
+from engine_hooks.commands.counting import counted
 
 _APART: Final = "restoring"
 _SPARE_BYTES: Final = 16 * 1024**2

@@ -9,7 +9,7 @@ import typer
 from collector.control.giving import ControlSettings, Door, taker
 from collector.control.names import BACK_UP
 from collector.errors import CollectorError
-from collector.number_words import counted
+from engine_hooks.commands.counting import counted
 
 
 class InterruptedBackupError(CollectorError):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from collector.number_words import counted
 from collector.stop_signals import StopSignals
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import output_console
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 from collector.control.giving import ControlSettings, taker
 from collector.control.names import CHANGE_RETENTION, COUNT_EXPIRING, TELL_RETENTION
 from collector.errors import CollectorError
-from collector.number_words import counted
+from engine_hooks.commands.counting import counted
 
 _MEANWHILE: Final = " (more came meanwhile)"
 

@@ -4,7 +4,7 @@ from typing import Annotated, Protocol
 
 import typer
 
-from collector.number_words import counted
+from engine_hooks.commands.counting import counted
 
 
 class SchemaSettings(Protocol):

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from collector.number_words import counted
 from collector.spool.database import spool_file
+from engine_hooks.commands.counting import counted
 
 
 class SpoolSettings(Protocol):

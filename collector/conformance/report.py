@@ -12,7 +12,7 @@ from rich.text import Text
 from collector.conformance.examiner import Report
 from collector.conformance.findings import Finding
 from collector.conformance.rules import Severity
-from collector.number_words import counted
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import folding
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}

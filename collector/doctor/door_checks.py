@@ -7,9 +7,9 @@ from rich.filesize import decimal as told_bytes
 
 from collector.doctor.check import Check, fault, ok, warning
 from collector.doctor.doors import Doors
-from collector.number_words import counted
 from collector.spool.records import Ledger
 from collector.store_bound import WARNED_FRACTION, BoundState
+from engine_hooks.commands.counting import counted
 
 WAITING_TOO_LONG_S: Final = 60
 """Whatever waits longer than this is not merely on its way."""

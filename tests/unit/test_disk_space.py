@@ -11,8 +11,8 @@ from clickhouse_connect.driver.exceptions import DatabaseError
 from collector import disk_space
 from collector.disk_space import NoSpaceError, free_bytes_in, telling_of_space
 from collector.errors import CollectorError
-from collector.number_words import counted
 from collector.spool.database import spool_error
+from engine_hooks.commands.counting import counted
 
 FULL = [
     DatabaseError("Code: 243. DB::Exception: Cannot reserve 1.00 MiB, not enough space. (NOT_ENOUGH_SPACE)"),
