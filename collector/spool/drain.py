@@ -36,6 +36,8 @@ _WORTH_WAITING_BATCHES: Final = 8
 _REST_WITHIN_S: Final = 30.0
 _LOOK_EVERY_S: Final = 1.0
 """How often the spool is asked whether `tachograph spool retry` wants something back."""
+_REMEMBERED_MS: Final = 6 * 86_400_000
+"""ClickHouse keeps outcomes for 7 days: of what came within this, it has them."""
 
 
 class Store(Protocol):
@@ -252,6 +254,8 @@ class Drain:
             if move.again and (mended := store.mend(new, batch.token)):
                 log.warning("rollups completed, because ClickHouse went down in the middle of an insert", tables=mended)
             known |= store.outcomes(one.request_id for one in new)
+            if unknown := sum(one.request_id not in known and _is_remembered(one) for one in new):
+                log.error("ClickHouse took requests and knows nothing of them: look for them", requests=unknown)
         return {one.request_id: _outcome_of(one, known, move.before) for one in batch.requests}
 
     def _refused(self, batch: Batch, error: Exception) -> None:
@@ -320,6 +324,11 @@ class _Move:
     began: float = field(default_factory=time.monotonic)
     again: bool = False
     """An attempt came before, by this process or another."""
+
+
+def _is_remembered(one: ReceivedRequest) -> bool:
+    """Whether ClickHouse has its outcome for certain, if it has stored it."""
+    return time.time() * 1000 - one.received_unix_ms < _REMEMBERED_MS
 
 
 def _outcome_of(one: ReceivedRequest, known: Mapping[str, Outcome], before: frozenset[str]) -> Outcome:

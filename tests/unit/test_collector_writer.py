@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
+from structlog.testing import capture_logs
 
 from collector.acceptance import MalformedRequestError, Outcome, QueueFullError, ReceivedRequest, StoreUnavailableError
 from collector.decoding.wire import request_id_of
@@ -117,6 +118,17 @@ def test_the_same_request_twice_in_a_batch_later_and_after_a_restart(tmp_path: P
             "http": Ledger(received=3, deduplicated=3),
         }
     assert store.stored.count(request_id_of(request(1, spans=3))) == 1
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_an_insert_that_clickhouse_knows_nothing_of_afterwards_is_told(tmp_path: Path, takes: bool) -> None:
+    store = FakeStore()
+    if not takes:
+        store.insert = lambda *_: None  # type: ignore[method-assign,assignment]
+    with capture_logs() as logged, writing(store, tmp_path) as (writer, *_):
+        assert writer.accept(request(1), "grpc").result(60).stored == 1
+    told = [one for one in logged if "knows nothing of them" in one["event"]]
+    assert [(one["log_level"], one["requests"]) for one in told] == ([] if takes else [("error", 1)])
 
 
 def test_a_request_that_only_clickhouse_remembers_is_not_stored_again(tmp_path: Path) -> None:
