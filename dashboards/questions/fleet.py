@@ -109,7 +109,9 @@ def told_of(cells: pd.DataFrame, details: pd.DataFrame) -> pd.DataFrame:
         cells: Rows of `cells`.
         details: Rows of `stuck_plain`.
     """
-    more = details.reindex(columns=[*CELL_KEY, *DETAILS])
+    # An answer without rows may know nothing of their types.
+    keys = {key: cells[key].dtype for key in CELL_KEY}
+    more = details.reindex(columns=[*CELL_KEY, *DETAILS]).astype(keys)
     joined = cells[flag(cells, "stuck")].merge(more, how="left", on=CELL_KEY)
     graphs = joined.best_speculative_graph.astype(object)
     joined = joined.assign(best_speculative_graph=graphs.where(graphs.notna(), ""))

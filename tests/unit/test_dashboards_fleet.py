@@ -191,8 +191,11 @@ class TestOneReading:
         assert len(stuck_table(told, UTC).splitlines()) == 2 + len(told)
 
     def test_without_details_they_are_listed_all_the_same(self) -> None:
-        told = fleet.told_of(cells({"stuck": True}), pd.DataFrame())
-        assert "| 10 |" in stuck_table(told, UTC).splitlines()[2]
+        as_read = cells({"stuck": True}).astype({"service_instance_id": "string", "cell": "string"})
+        for details in (pd.DataFrame(), stuck_rows().iloc[:0]):
+            told = fleet.told_of(as_read, details)
+            assert "| 10 |" in stuck_table(told, UTC).splitlines()[2]
+            assert fleet.told_of(as_read.assign(stuck=False), details).empty
 
 
 def test_where_most_is_lost() -> None:
