@@ -40,7 +40,7 @@ def test_the_schema_command_prints_both_forms_and_applies_neither_to_the_embedde
     assert "CREATE TABLE IF NOT EXISTS tachograph.graph_executions_local ON CLUSTER 'fleet'" in clustered
     assert all(f"-- {file.name}\n" in plain and f"-- {file.name}\n" in clustered for file in schema_files())
     refused = tachograph(addresses, "schema", "--apply")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
     assert "--apply wants --clickhouse-url" in refused.stderr
     wrong = tachograph(addresses, "schema", "--clickhouse-cluster", "my fleet")

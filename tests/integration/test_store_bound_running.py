@@ -59,6 +59,6 @@ def days_of_executions(of: Addresses) -> int:
 )
 def test_a_setting_that_has_no_effect_is_refused(tmp_path: Path, settings: list[str], said: str) -> None:
     done = tachograph(free_addresses(tmp_path), "collect", *settings)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
