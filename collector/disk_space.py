@@ -5,7 +5,7 @@ CollectorError
 """
 
 import errno
-import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,8 +46,7 @@ def telling_of_space(directory: Path, least_bytes: int = 0) -> Iterator[None]:
 def free_bytes_in(directory: Path) -> int:
     """What the disk has free for us that a directory lies on, or would."""
     there = next(place for place in (directory.absolute(), *directory.absolute().parents) if place.is_dir())
-    disk = os.statvfs(there)
-    return disk.f_bavail * disk.f_frsize
+    return shutil.disk_usage(there).free
 
 
 def _says_so(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ from typing import Final
 
 from collector.capacity.figures import figures, measured_on
 from collector.capacity.plan import HEADROOM, Fleet, Plan, plan_of
+from engine_hooks.commands.counting import counted
 
 SIZES: Final = (
     ("10 GPUs", Fleet(10)),
@@ -72,8 +73,7 @@ def _all_hosts(plan: Plan) -> str:
 
 
 def _host(cores: int, disk_bytes: float, memory_bytes: float) -> str:
-    count = f"{cores:,} core{'' if cores == 1 else 's'}"
-    return f"{count}, {size(disk_bytes)} of disk, {size(memory_bytes)} of memory"
+    return f"{counted(cores, 'core')}, {size(disk_bytes)} of disk, {size(memory_bytes)} of memory"
 
 
 def _collectors(plan: Plan) -> str:

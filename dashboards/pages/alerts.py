@@ -20,7 +20,8 @@ from dashboards.words.alerts import (
     runbooks,
     silences_table,
 )
-from dashboards.words.texts import counted, escaped
+from dashboards.words.texts import escaped
+from engine_hooks.commands.counting import counted
 
 HISTORY_RANGES = ["2 h", "24 h", "7 d"]
 HISTORY_DEFAULT = "24 h"

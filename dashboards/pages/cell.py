@@ -20,7 +20,8 @@ from dashboards.reading.store import clickhouse_url
 from dashboards.rows import Row, first_row
 from dashboards.words.cells import cell_header, cell_sentence
 from dashboards.words.stories import chapter_text, execution_table, fields_missing
-from dashboards.words.texts import counted, escaped
+from dashboards.words.texts import escaped
+from engine_hooks.commands.counting import counted
 from queries.postmortem.markdown import markdown_of
 from queries.postmortem.story import Story, poisons_of
 

@@ -145,7 +145,6 @@ def drift(wanted: dict[str, str]) -> Answer:
     elif told.empty:
         st.caption(
             "In the newest hour no graph is off its mean of the week before by 1 % or more, beyond what its cells differ by."
-            ""
         )
     else:
         st.markdown(drift_table(told))

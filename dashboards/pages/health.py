@@ -21,7 +21,8 @@ from dashboards.words.health import (
     silent_only,
     silent_table,
 )
-from dashboards.words.texts import counted, escaped, with_code
+from dashboards.words.texts import escaped, with_code
+from engine_hooks.commands.counting import counted
 
 LOOK_BACK = "-1d"
 ROWS_MAX = 20

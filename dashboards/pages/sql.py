@@ -13,7 +13,8 @@ from dashboards.questions.columns import default_across, default_up, figures, la
 from dashboards.reading.answers import Answer
 from dashboards.reading.console import PARAMETER_PREFIX, Question, as_file, by_topic, forget, told
 from dashboards.words.markdown import way
-from dashboards.words.texts import counted, escaped, with_code
+from dashboards.words.texts import escaped, with_code
+from engine_hooks.commands.counting import counted
 from queries.ad_hoc import FILE_ROWS_MAX, ROWS_MAX
 from queries.catalogue import Parameter, Query, load
 from queries.runner import RawFormat

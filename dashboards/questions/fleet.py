@@ -13,7 +13,7 @@ import pandas as pd
 from dashboards.questions.ranges import TimeRange, time_parameters
 from dashboards.questions.verdicts import cells_now, stuck_now
 from dashboards.reading.answers import Answer, Ask, answer, slow_answer
-from dashboards.words.texts import counted
+from engine_hooks.commands.counting import counted
 
 CELLS_MAX: Final = 3000
 """Cells drawn one by one; of more, stretches are drawn."""

@@ -11,7 +11,8 @@ from dashboards.links import cell_address
 from dashboards.reading.alerts import Alert, Kept, Standings
 from dashboards.rows import Row, rows_of
 from dashboards.words.markdown import Column, one_line, since, table, without_empty
-from dashboards.words.texts import clock, counted, escaped
+from dashboards.words.texts import clock, escaped
+from engine_hooks.commands.counting import counted
 from queries.alerts.states import State
 
 ALERTS_MAX = 50

@@ -11,7 +11,8 @@ import pandas as pd
 from dashboards.links import cell_address
 from dashboards.rows import Row
 from dashboards.words.markdown import way
-from dashboards.words.texts import clock, counted, engine_label, escaped, percent, utc_text
+from dashboards.words.texts import clock, engine_label, escaped, percent, utc_text
+from engine_hooks.commands.counting import counted
 
 ENDED_AFTER: Final = timedelta(seconds=60)
 EDGE: Final = timedelta(milliseconds=1)

@@ -7,7 +7,8 @@ import pandas as pd
 
 from dashboards.rows import Row, rows_of
 from dashboards.words.tables import figure
-from dashboards.words.texts import age, clock, counted, escaped, utc_text
+from dashboards.words.texts import age, clock, escaped, utc_text
+from engine_hooks.commands.counting import counted
 from queries.changes.detection import POINTS_NEEDED
 from queries.changes.found import Change, Extent
 

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from dashboards.words.texts import counted, escaped
+from dashboards.words.texts import escaped
+from engine_hooks.commands.counting import counted
 from queries.compare.comparison import Comparison, Group, Verdict
 from queries.compare.wording import ALL_GROUPS, METRIC_WORDS, change, interval_text, signed, stuck, verdict_text
 

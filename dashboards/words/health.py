@@ -9,7 +9,8 @@ import pandas as pd
 from dashboards.reading.collector import Collected, Sample
 from dashboards.rows import rows_of
 from dashboards.words.markdown import Column, since, table
-from dashboards.words.texts import age, counted, escaped
+from dashboards.words.texts import age, escaped
+from engine_hooks.commands.counting import counted
 from queries.alerts.conditions import Condition, judge
 from queries.alerts.states import Seen
 

@@ -1,6 +1,7 @@
 """A replay in words and as a table: pure functions, so that tests need no browser."""
 
-from dashboards.words.texts import counted, escaped, percent
+from dashboards.words.texts import escaped, percent
+from engine_hooks.commands.counting import counted
 from queries.replay.result import ExactReplay, Replay
 from queries.replay.words import swaps_of
 

@@ -68,11 +68,6 @@ def age(span: timedelta) -> str:
     return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 engine`, `2 engines`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def percent(fraction: float) -> str:
     """A share without false precision."""
     return f"{100 * fraction:.0f} %"
