@@ -81,7 +81,7 @@ class SqlEndpoint:
         self._access = access or Access()
         self._count = count
         with Connection(connection_string) as connection:
-            guard = Guard(connection, limits)
+            guard = Guard(connection_string, limits)
             told = connection.query("SELECT version(), timezone(), hostName()", "TSV").bytes().decode().strip()
         self._identity = _Identity(*told.split("\t"))
         self._begin_execution = partial(Execution, connection_string, guard, limits)

@@ -7,12 +7,19 @@ from typing import Any, NamedTuple, Protocol
 
 from chdb.state.sqlitelike import Connection
 
+from collector.sql_endpoint.connections import assign, quoted
 from collector.sql_endpoint.failures import QueryError, engine_failure
 from collector.sql_endpoint.guard import Guard, Statement
 from collector.sql_endpoint.limits import QueryLimits
 
-# Merging expressions costs a long statement an eighth of its planning, and gains nothing here.
-_PLANNING = {"implicit_select": "0", "query_plan_merge_expressions": "0", "asterisk_include_alias_columns": "1"}
+# Merging expressions costs a long statement an eighth of its planning, and comparing what is joined by AND with each other up
+# to a fourth; they gain nothing here.
+_PLANNING = {
+    "implicit_select": "0",
+    "query_plan_merge_expressions": "0",
+    "optimize_and_compare_chain": "0",
+    "asterisk_include_alias_columns": "1",
+}
 # Each piece the engine streams is a whole output of its own: only formats without head and tail can be joined.
 _STREAMED = frozenset({"Native", "RowBinary", "TabSeparated", "TSV", "TabSeparatedRaw", "TSVRaw", "CSV", "JSONEachRow"})
 _BINARY = frozenset(
@@ -75,11 +82,10 @@ class Execution:
             QueryError: refused, or failed.
         """
         with self._lock:
-            connection = self._connection = Connection(self._connection_string)
             try:
-                _set(connection, {**_PLANNING, **self._limits.settings()})
-                connection.query(f"USE {_quoted(query.database, '`')}", "TSV")
-                statement = self._guard.admit(connection, query.sql, query.database, query.parameters.values())
+                statement = self._guard.admit(query.sql, query.database, query.parameters.values())
+                connection = self._connection = Connection(self._connection_string)
+                connection.query(f"USE {quoted(query.database, '`')}", "TSV")
                 self.format = self._output_format(statement, query)
                 streamed = statement.can_be_streamed and self.format in _STREAMED and not _is_framed(query)
                 self._settle(connection, query, streamed)
@@ -131,7 +137,7 @@ class Execution:
             bounds = self._limits.settings_of_whole_result()
         else:
             bounds = self._limits.settings_of_whole_text()
-        _set(connection, {**bounds, "readonly": "2", **query.settings})
+        assign(connection, {**_PLANNING, **bounds, "readonly": "2", **query.settings})
 
     def _output_format(self, statement: Statement, query: Query) -> str:
         named = statement.format or query.default_format
@@ -155,17 +161,7 @@ def _is_framed(query: Query) -> bool:
     return any(name.startswith(_FRAMING) for name in query.settings)
 
 
-def _set(connection: Connection, settings: Mapping[str, str]) -> None:
-    assignments = ", ".join(f"{name} = {_quoted(value, chr(39))}" for name, value in settings.items())
-    connection.query(f"SET {assignments}", "TSV")
-
-
 def _piece(result: Any) -> Piece | None:
     if result is None:
         return None
     return Piece(result.bytes(), result.storage_rows_read(), result.storage_bytes_read(), result.rows_read())
-
-
-def _quoted(text: str, mark: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace(mark, "\\" + mark)
-    return f"{mark}{escaped}{mark}"

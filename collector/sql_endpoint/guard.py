@@ -9,12 +9,14 @@ alone does not do.
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from chdb.agents.safety import SAFE_TABLE_FUNCTIONS
 from chdb.state.sqlitelike import Connection
 
+from collector.sql_endpoint.connections import connected
 from collector.sql_endpoint.failures import QueryError, engine_failure
 from collector.sql_endpoint.limits import QueryLimits, check_setting
 
@@ -51,6 +53,11 @@ _TOKEN = re.compile(
 )
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
+_REMEMBERED = 256
+_REMEMBERED_CHARACTERS_MAX = 64 * 1024
+"""Pages and alert rules ask the same statements again and again, the longest of 30,000 characters. To judge one of those
+takes 10 ms and more, as long as the engine needs for its answer."""
+
 
 class Token(NamedTuple):
     kind: str
@@ -67,38 +74,54 @@ class Statement(NamedTuple):
 
 
 class Guard:
-    """Judges statements. Holds what the engine knows of its table functions and output formats."""
+    """Judges statements, each text once as long as it is remembered. Holds what the engine knows of its table functions
+    and output formats, which never change while it runs."""
 
-    def __init__(self, connection: Connection, limits: QueryLimits) -> None:
+    def __init__(self, connection_string: str, limits: QueryLimits) -> None:
+        self._connection_string = connection_string
         self._limits = limits
-        named = _column(connection, "SELECT lower(name) FROM system.table_functions")
+        with Connection(connection_string) as connection:
+            named = _column(connection, "SELECT lower(name) FROM system.table_functions")
+            self.formats = _column(connection, "SELECT name FROM system.formats WHERE is_output")
         self._sources = named - _HARMLESS_TABLE_FUNCTIONS
-        self.formats = _column(connection, "SELECT name FROM system.formats WHERE is_output")
+        self._remembered = lru_cache(_REMEMBERED)(self._judged)
 
-    def admit(self, connection: Connection, sql: str, database: str, parameters: Collection[str] = ()) -> Statement:
+    def admit(self, sql: str, database: str, parameters: Collection[str] = ()) -> Statement:
         """Let a statement through; `parameters` are the values that its placeholders take.
 
         Raises:
             QueryError: it is not one statement, does not parse, would change or control
                 something, or would reach out of the engine.
         """
-        _admit_kind(connection, sql, database)
-        tokens = list(_tokens(_rewritten(connection, sql)))
+        judge = self._remembered if len(sql) <= _REMEMBERED_CHARACTERS_MAX else self._judged
+        statement = judge(sql, database)
+        _check_names({*parameters})
+        return statement
+
+    def _judged(self, sql: str, database: str) -> Statement:
+        """By its text alone. What is refused is not remembered."""
+        with connected(self._connection_string, {"implicit_select": "0", **self._limits.settings()}) as connection:
+            _admit_kind(connection, sql, database)
+            tokens = list(_tokens(_rewritten(connection, sql)))
         for name in _functions(tokens):
             if name.lower() in self._sources or _REACHING_FUNCTIONS.fullmatch(name.lower()):
                 raise QueryError("FUNCTION_NOT_ALLOWED", f"Function {name} reaches out of the store: not allowed here")
-        _check_tables(tokens, parameters, database)
+        _check_tables(tokens, database)
         for name, value in _settings(tokens):
             check_setting(name, value, self._limits)
         selects = bool(tokens) and tokens[0].text in ("SELECT", "WITH", "(")
         return Statement(_format(tokens), selects and Token("word", "TOTALS") not in tokens)
 
 
-def _check_tables(tokens: list[Token], parameters: Collection[str], database: str) -> None:
-    """Keep to the store: no table that shows the process, by its name, a parameter's, or a pattern that may match it."""
-    names = {token.text.strip('`"') for token in tokens if token.kind in ("word", "quoted")} | {*parameters}
+def _check_names(names: set[str]) -> None:
+    """No table that shows the process."""
     if hidden := names & _TABLES_OF_THE_PROCESS:
         raise QueryError("ACCESS_DENIED", f"Not enough privileges: {', '.join(sorted(hidden))} is not shown here")
+
+
+def _check_tables(tokens: list[Token], database: str) -> None:
+    """Keep to the store: no table that shows the process, by its name or by a pattern that may match it."""
+    _check_names({token.text.strip('`"') for token in tokens if token.kind in ("word", "quoted")})
     for at, token in enumerate(tokens):
         if token.text.strip('`"') == "merge" and _is(tokens, at + 1, "(") and not _is_plain(tokens, at + 2, database):
             raise QueryError("FUNCTION_NOT_ALLOWED", "Function merge takes a database by its name here, and not system")

@@ -280,6 +280,22 @@ def test_a_parameter_names_no_file(watched: Watched, path: str) -> None:
         watched.listener.accept()
 
 
+def test_a_statement_that_was_let_through_before_is_judged_by_its_parameters_anew(watched: Watched) -> None:
+    def status(table: str) -> int:
+        query = "SELECT count() FROM system.{x:Identifier}"
+        return watched.http.get("/", params={"query": query, "param_x": table}).status_code
+
+    assert [status(table) for table in ("tables", "stack_trace", "tables", "symbols")] == [200, 403, 200, 403]
+
+
+def test_a_statement_that_was_let_through_before_is_judged_by_its_database_anew(watched: Watched) -> None:
+    def status(database: str) -> int:
+        query = "SELECT count() FROM merge(currentDatabase(), '^t$')"
+        return watched.http.get("/", params={"query": query, "database": database}).status_code
+
+    assert [status(database) for database in ("watched", "system", "watched", "system")] == [200, 500, 200, 500]
+
+
 def test_no_system_table_shows_the_environment(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TACHOGRAPH_SQL_PASSWORD", "the password in the environment")
     names = watched.http.get("/", params={"query": "SELECT name FROM system.tables WHERE database = 'system'"}).text
