@@ -41,6 +41,9 @@ A new query is one file `queries/sql/<topic>/<name>.sql`; its head has one entry
     -- column NAME [UNIT] | MEANING                   (in the order of the result)
     -- table: COLUMN, COLUMN                          (what a terminal shows)
     -- example: COMMAND
+
+A row of `queries/sql/parts` may say what it is where parameters are given (`-- given NAME, not NAME: EXPRESSION`): the statement that is
+sent then has the expression in its place, and nothing is read or planned for the row.
 """
 
 

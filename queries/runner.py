@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 from queries.catalogue import find
 from queries.client import connected, one_line
 from queries.errors import CallError
-from queries.parameters import bound
+from queries.parameters import bound, written
 
 if TYPE_CHECKING:
     import pandas
@@ -41,7 +41,9 @@ def asked(name: str, values: Mapping[str, object]) -> Asked:
         ParameterError: a parameter is unknown or does not fit.
     """
     query = find(name)
-    return Asked(query.sql, bound(query, values))
+    texts = bound(query, values)
+    given = {one.name for one in query.parameters if texts[one.name] != written(one, one.default)}
+    return Asked(query.sql_given(given), texts)
 
 
 @overload

@@ -81,6 +81,43 @@ def test_a_query_says_what_its_parts_plan_by(tmp_path: Path) -> None:
     assert load(tmp_path)["many"].sql.startswith("WITH (\nSELECT [1]\n) AS plan,\nfew AS (")
 
 
+DAYS = "-- row: Days.\n-- given host: {host:String}\n-- parameter host: String = '' | One host.\nSELECT [1] WHERE {host:String} = ''\n"
+
+
+def test_a_row_that_is_given_is_not_asked_for(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        DAYS.replace("-- given host:", "-- given host, not arm: 1\n-- given host:")
+        .replace("-- parameter", "-- parameter arm: String = '' | One arm.\n-- parameter", 1)
+        .replace("= ''\n", "= {arm:String}\n"),
+        "parts/days.sql",
+    )
+    write(tmp_path, GOOD.replace("-- parameter", "-- uses: days\n-- parameter"))
+    query = load(tmp_path)["many"]
+    assert query.sql_given([]) == query.sql_given(["arm"]) == query.sql
+    assert query.sql_given(["host"]).startswith("WITH 1 AS days\nSELECT")
+    assert query.sql_given(["arm", "host"]).startswith("WITH {host:String} AS days\nSELECT")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("-- row", "-- part", "`given` says what a row is"),
+        ("-- given host", "-- given arm", "`given` names arm"),
+        ("-- given host", "-- given host, not arm", "`given` names arm"),
+        ("{host:String}\n-- par", "{arm:String}\n-- par", "{arm:String}, which is no parameter"),
+        ("{host:String}\n-- par", "{host:UInt8}\n-- par", "{host:UInt8}, which is no parameter"),
+        ("-- given host: {host:String}\n", "-- given host: 1\n-- given host: 2\n", "twice"),
+    ],
+)
+def test_a_broken_shortcut_is_refused(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in DAYS
+    write(tmp_path, DAYS.replace(old, new), "parts/days.sql")
+    write(tmp_path, GOOD.replace("-- parameter", "-- uses: days\n-- parameter"))
+    with pytest.raises(HeadError, match=re.escape(says)):
+        load(tmp_path)
+
+
 def test_parts_that_use_each_other_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "-- part: One.\n-- uses: two\nSELECT 1\n", "parts/one.sql")
     write(tmp_path, "-- part: Two.\n-- uses: one\nSELECT 1\n", "parts/two.sql")

@@ -1,4 +1,5 @@
 -- row: The time asked for begins here, where neither cell nor arm can be asked for.
+-- given from: {from:DateTime64(9, 'UTC')}
 -- parameter from: DateTime64(9, 'UTC') = 1970-01-01 00:00:00 | Executions submitted at or after this instant. Left out: last_s.
 -- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
 -- parameter last_s: UInt32 = 1800 | Without `from`: look at so many seconds up to the newest execution that the other parameters leave, by its engine's clock or its arrival, whichever is earlier; 0 is everything.
