@@ -52,8 +52,8 @@ FROM
     FROM complete_cells
     WHERE NOT is_late AND plain_ns + speculative_ns >= {minimum_decoding_s:Float64} * 1e9
 ) AS c
-INNER JOIN arrived_engines AS e ON e.service_instance_id = c.service_instance_id
-WHERE is_recent AND e.has_speculative AND place <= {latest_cells:UInt8}
+WHERE is_recent AND place <= {latest_cells:UInt8}
+    AND service_instance_id IN (SELECT service_instance_id FROM arrived_engines WHERE has_speculative)
 GROUP BY service_instance_id
 ORDER BY plain_fraction_of_two DESC NULLS LAST, service_instance_id
 LIMIT {limit:UInt64}
