@@ -25,7 +25,7 @@ sys.excepthook = lambda kind, *rest: None if kind is KeyboardInterrupt else sys.
 
 try:
     import typer
-    from pydantic import AliasChoices, ByteSize, Field, SecretStr, ValidationError
+    from pydantic import AliasChoices, ByteSize, Field, PrivateAttr, SecretStr, ValidationError
     from pydantic_settings import SettingsConfigDict
     from rich.console import Console
 
@@ -141,6 +141,13 @@ class Settings(StoreSettings):
         description="After so long, in s, webhooks and Apprise are told again of what still fires.",
     )
 
+    _names_clickhouse: bool = PrivateAttr(default=False)
+
+    @property
+    def named_clickhouse_url(self) -> str:
+        """ClickHouse's URL where somebody named it, '' where it was filled in."""
+        return self.clickhouse_url if self._names_clickhouse else ""
+
     @property
     def dashboards_url(self) -> str:
         """Where the dashboards are reached from here."""
@@ -158,7 +165,7 @@ class Settings(StoreSettings):
 
     def for_readers(self) -> "Settings":
         """The same, with every URL filled in, for commands that talk to a running collector or store."""
-        return self.model_copy(
+        filled = self.model_copy(
             update={
                 "clickhouse_url": with_credentials(
                     self.clickhouse_url or f"{self.own_url(self.clickhouse_port)}/tachograph",
@@ -172,6 +179,8 @@ class Settings(StoreSettings):
                 ),
             }
         )
+        filled._names_clickhouse = bool(self.clickhouse_url)
+        return filled
 
 
 def settings_from(flags: dict[str, Any]) -> Settings:

@@ -62,20 +62,29 @@ class UnknownTableError(CollectorError):
         super().__init__(f"no table {table[:80]!r} takes rows; these do: {', '.join(DERIVED_TABLES)}")
 
 
+class OtherStoreError(CollectorError):
+    """The rows are for another store than this one."""
+
+    def __init__(self) -> None:
+        super().__init__("the rows are for another store than this collector's")
+
+
 class DerivedRows:
     """The derived tables of a store, for rows to be added; safe to use from several threads."""
 
     def __init__(self, store: StoreClient) -> None:
         self._store = store
 
-    def store(self, table: str, lines: bytes) -> int:
+    def store(self, table: str, lines: bytes, store_id: str = "") -> int:
         """Store rows, and return how many they are. The same bytes again are stored once, and told the same.
 
         Args:
             table: One of `DERIVED_TABLES`.
             lines: One JSON object a line: column to value. Columns with a default may be left out.
+            store_id: Which store they are for, as `id_of` has it; '' is whichever this is.
 
         Raises:
+            OtherStoreError: this is another one.
             UnknownTableError: no such table takes rows.
             MalformedRequestError: a line is no such object, or a column does not take its value; none are stored.
             StoreUnavailableError: ClickHouse does not answer, or fails; send it again.
@@ -86,10 +95,24 @@ class DerivedRows:
         if len(numbered) > ROWS_MAX:
             raise MalformedRequestError(f"{len(numbered)} rows: send at most {ROWS_MAX} at a time")
         with self._store.using() as client:
+            if store_id and store_id != id_of(client):
+                raise OtherStoreError
             _check(table, numbered, _columns(client, table))
             if numbered:
                 _insert(client, table, numbered, token_of(lines))
         return len(numbered)
+
+
+def id_of(client: Client) -> str:
+    """What a store is known by: when its schema was first applied, to the ms. On a cluster all hosts say the same.
+
+    Raises:
+        StoreUnavailableError: it does not say.
+    """
+    try:
+        return str(client.command("SELECT toString(min(applied_at)) FROM schema_changes"))
+    except ClickHouseError as error:
+        raise StoreUnavailableError(f"ClickHouse does not know its schema yet: {first_line(error)}") from error
 
 
 def _insert(client: Client, table: str, numbered: list[tuple[int, bytes]], token: str) -> None:

@@ -7,6 +7,7 @@ QueriesError               1  root
 │   ├── ParameterError     2
 │   ├── UnknownCellError   2
 │   └── AmbiguousCellError 2
+├── OtherStoreError        2  rows were to be stored in another store than they belong in
 ├── UnreachableError       3  no ClickHouse answers at the URL
 └── RefusedError           4  ClickHouse answered with an error: its code and name are kept
 
@@ -46,6 +47,12 @@ class UnknownCellError(CallError):
 
 class AmbiguousCellError(CallError):
     """Several engines have a cell of that name."""
+
+
+class OtherStoreError(QueriesError):
+    """The settings name a store, and a collector that stores in another one. The rows are as good as any: they may be sent again."""
+
+    exit_code = 2
 
 
 class UnreachableError(QueriesError):

@@ -10,13 +10,18 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
-from queries.errors import CallError, RefusedError, UnreachableError
+from queries.client import shown
+from queries.errors import CallError, OtherStoreError, RefusedError, UnreachableError
+from queries.runner import run
 
 TOKEN_VARIABLES: Final = ("TACHOGRAPH_INGEST_TOKEN", "TACHOGRAPH_INGEST_TOKENS")
 """Where the bearer token comes from, in this order; of several, separated by commas, the first is sent."""
 
 CA_VARIABLE: Final = "TACHOGRAPH_TLS_CA"
 """Names a file of certificates (PEM) that vouch for an https collector; without it the system's do."""
+
+STORE_HEADER: Final = "Tachograph-Store"
+"""Names the store that a request is for, as the query `store_id` has it: another one's collector stores nothing."""
 
 BATCH_BYTES: Final = 4 * 1024 * 1024
 """Rows of one request, together; the collector takes four times as much."""
@@ -28,7 +33,7 @@ _RETRIED: Final = (429, 502, 503, 504)
 _PAUSE_MAX_S: Final = 5
 
 
-def store_rows(url: str, table: str, rows: Iterable[Mapping[str, Any]]) -> int:
+def store_rows(url: str, table: str, rows: Iterable[Mapping[str, Any]], *, beside: str = "") -> int:
     """Store rows in a derived table; how many they were.
 
     Sent in batches, each of which is stored as a whole or not at all; calling again with the same rows in the
@@ -38,16 +43,32 @@ def store_rows(url: str, table: str, rows: Iterable[Mapping[str, Any]]) -> int:
         url: The collector's OTLP HTTP port, `http://127.0.0.1:4318`.
         table: `replays`, `replay_decisions`, …: the collector names them all when it knows no such table.
         rows: Column to value. Instants are datetimes with a time zone, or text that ClickHouse reads.
+        beside: The ClickHouse, by URL, of what the rows were computed from; '' is any.
 
     Raises:
+        OtherStoreError: the collector stores in another one than `beside`; nothing has been stored.
         CallError: the collector does not take these rows, or a value has no form in JSON.
         RefusedError: it refuses the token, or could not store them.
-        UnreachableError: no collector answers at the URL.
+        UnreachableError: no collector answers at the URL, or no ClickHouse at that of `beside`.
     """
-    stored = 0
-    for batch in _batches(rows):
-        stored += _send(f"{url.rstrip('/')}/v1/rows/{table}", batch)
+    stored, only = 0, _only(beside)
+    try:
+        for batch in _batches(rows):
+            stored += _send(f"{url.rstrip('/')}/v1/rows/{table}", batch, only)
+    except OtherStoreError as wrong:
+        raise OtherStoreError(
+            f"the collector at {url} does not store in {shown(beside)}: name the one that does by TACHOGRAPH_ROWS_URL"
+        ) from wrong
     return stored
+
+
+def _only(beside: str) -> dict[str, str]:
+    """The header that keeps rows out of other stores; none where the store does not let us know which one it is."""
+    try:
+        store_id = run("store_id", beside, "rows")[0]["store_id"] if beside else ""
+    except RefusedError:
+        return {}
+    return {STORE_HEADER: store_id} if store_id else {}
 
 
 def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterable[bytes]:
@@ -82,11 +103,11 @@ def _written(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-def _send(url: str, lines: bytes) -> int:
+def _send(url: str, lines: bytes, headers: Mapping[str, str]) -> int:
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
             with urllib.request.urlopen(  # noqa: S310
-                _request(url, lines), timeout=ANSWER_TIMEOUT_S, context=_trusting()
+                _request(url, lines, headers), timeout=ANSWER_TIMEOUT_S, context=_trusting()
             ) as answer:
                 return int(json.load(answer)["stored"])
         except urllib.error.HTTPError as refusal:
@@ -102,10 +123,10 @@ def _send(url: str, lines: bytes) -> int:
     raise AssertionError("the last attempt returns or raises")
 
 
-def _request(url: str, lines: bytes) -> urllib.request.Request:
+def _request(url: str, lines: bytes, further: Mapping[str, str]) -> urllib.request.Request:
     if not url.startswith(("http://", "https://")):
         raise CallError(f"{url} is no URL of a collector: it looks like http://127.0.0.1:4318")
-    headers = {"Content-Type": "application/x-ndjson"}
+    headers = {"Content-Type": "application/x-ndjson", **further}
     if token := _token():
         headers["Authorization"] = f"Bearer {token}"
     return urllib.request.Request(url, data=lines, headers=headers)  # noqa: S310 -- http or https, see above
@@ -126,13 +147,15 @@ def _token() -> str:
     return given.split(",")[0].strip()
 
 
-def _error(url: str, refusal: urllib.error.HTTPError) -> CallError | RefusedError:
+def _error(url: str, refusal: urllib.error.HTTPError) -> CallError | OtherStoreError | RefusedError:
     try:
         said = str(json.loads(refusal.read(65536))["error"])
     except (ValueError, KeyError, TypeError):
         said = str(refusal.reason)
     if refusal.code in (400, 404, 413):
         return CallError(f"the collector does not take the rows ({refusal.code}): {said}")
+    if refusal.code == 409:
+        return OtherStoreError(said)
     if refusal.code in (401, 403):
         return RefusedError(f"the collector refuses the token ({refusal.code}): set {TOKEN_VARIABLES[0]}")
     return RefusedError(f"the collector at {url} did not store the rows ({refusal.code}): {said}")

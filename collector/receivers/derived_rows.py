@@ -8,12 +8,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from collector.acceptance import AcceptanceError, StoreUnavailableError, TryAgainLaterError
-from collector.derived_rows import DERIVED_TABLES, DerivedRows, UnknownTableError
+from collector.derived_rows import DERIVED_TABLES, DerivedRows, OtherStoreError, UnknownTableError
 from collector.metrics import CollectorMetrics
 from collector.receivers.answers import REQUEST_BYTES_MAX, WrongContentTypeError, http_status
 from collector.receivers.http_body import gunzip, read_body
 
 ROWS_PATH: Final = "/v1/rows"
+STORE_HEADER: Final = "Tachograph-Store"
+"""Of a request: the store that its rows are for. Without it, this collector's."""
 _LONGEST_WAIT_S: Final = 60.0
 _BODIES_MAX: Final = 2
 """Bodies in memory at a time; further senders wait, unread."""
@@ -21,7 +23,7 @@ _BODIES_MAX: Final = 2
 
 class RowsReceiver:
     """Answers `{"stored": rows}` once they are stored, and otherwise `{"error": line}` with a status that tells
-    whether it is worth sending again (503, with Retry-After) or not (400, 404, 413, 415)."""
+    whether it is worth sending again (503, with Retry-After) or not (400, 404, 409, 413, 415)."""
 
     def __init__(self, rows: DerivedRows, metrics: CollectorMetrics) -> None:
         self._rows = rows
@@ -38,6 +40,8 @@ class RowsReceiver:
             self._metrics.rows_stored.labels(table).inc(stored)
         except UnknownTableError as error:
             response = JSONResponse({"error": str(error)}, 404)
+        except OtherStoreError as error:
+            response = JSONResponse({"error": str(error)}, 409)
         except AcceptanceError as error:
             response = _refusal(error)
         except TimeoutError:
@@ -53,10 +57,11 @@ class RowsReceiver:
         body = await read_body(request.stream(), REQUEST_BYTES_MAX)
         if encoding not in ("identity", "gzip"):
             raise WrongContentTypeError(f"content encoding {encoding}: send gzip, or none")
-        return await asyncio.to_thread(self._unpack_and_store, table, body, encoding == "gzip")
+        store_id = request.headers.get(STORE_HEADER, "")
+        return await asyncio.to_thread(self._unpack_and_store, table, body, store_id, is_gzip=encoding == "gzip")
 
-    def _unpack_and_store(self, table: str, body: bytes, is_gzip: bool) -> int:
-        return self._rows.store(table, gunzip(body, REQUEST_BYTES_MAX) if is_gzip else body)
+    def _unpack_and_store(self, table: str, body: bytes, store_id: str, *, is_gzip: bool) -> int:
+        return self._rows.store(table, gunzip(body, REQUEST_BYTES_MAX) if is_gzip else body, store_id)
 
 
 def _refusal(error: AcceptanceError) -> JSONResponse:

@@ -89,6 +89,6 @@ class HistorySender:
             self._memory.sent(batch)
 
 
-def storing_at(rows_url: str) -> Store:
-    """Stores rows through the door of a collector."""
-    return lambda rows: store_rows(rows_url, TABLE, rows)
+def storing_at(rows_url: str, clickhouse_url: str) -> Store:
+    """Stores rows through the door of a collector, in the store that the rules are evaluated on and in no other."""
+    return lambda rows: store_rows(rows_url, TABLE, rows, beside=clickhouse_url)

@@ -106,23 +106,28 @@ def shortened(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
 
 
-def store_mark(rows_url: str, mark: Mark) -> None:
+def store_mark(rows_url: str, mark: Mark, clickhouse_url: str = "") -> None:
     """Store a mark.
 
+    Args:
+        rows_url: The collector's HTTP port.
+        mark: What to store.
+        clickhouse_url: Where it has to be stored; '' is wherever that collector stores.
+
     Raises:
-        CallError, RefusedError, UnreachableError: as `store_rows`.
+        CallError, OtherStoreError, RefusedError, UnreachableError: as `store_rows`.
     """
     row = mark._asdict() | {"at": written(mark.at), "made_at": written(datetime.now(UTC))}
-    store_rows(rows_url, TABLE, [row])
+    store_rows(rows_url, TABLE, [row], beside=clickhouse_url)
 
 
-def withdraw_mark(rows_url: str, mark: Mark, author: str) -> None:
+def withdraw_mark(rows_url: str, mark: Mark, author: str, clickhouse_url: str) -> None:
     """Take a mark back: a row like it, without its text, says so.
 
     Raises:
-        CallError, RefusedError, UnreachableError: as `store_rows`.
+        CallError, OtherStoreError, RefusedError, UnreachableError: as `store_rows`.
     """
-    store_mark(rows_url, mark._replace(text=WITHDRAWN, author=author))
+    store_mark(rows_url, mark._replace(text=WITHDRAWN, author=author), clickhouse_url)
 
 
 def the_mark(wanted: str, marks: Sequence[Mark]) -> Mark:

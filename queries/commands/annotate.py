@@ -25,6 +25,10 @@ class Settings(Protocol):
     def clickhouse_url(self) -> str: ...
 
     @property
+    def named_clickhouse_url(self) -> str:
+        """The same where somebody named it, else ''."""
+
+    @property
     def rows_url(self) -> str: ...
 
 
@@ -72,7 +76,8 @@ def annotate(
 
     by = user() if author is None else author
     mark = new_mark(text, at or "now", host=host, engine=engine, package=package, author=by)
-    store_mark(settings.rows_url, mark)
+    # Nothing is read for a mark: who names a collector alone gets it there.
+    store_mark(settings.rows_url, mark, settings.named_clickhouse_url)
     typer.echo(line_of(mark))
     warn_of_strangers(settings, mark)
 
@@ -112,7 +117,7 @@ def take_back(settings: Settings, wanted: str, author: str) -> None:
 
     rows = run("annotations", settings.clickhouse_url, "rows", limit=MARKS_MAX, **{"from": EVER})
     mark = the_mark(wanted, [mark_of(row) for row in rows])
-    withdraw_mark(settings.rows_url, mark, author)
+    withdraw_mark(settings.rows_url, mark, author, settings.clickhouse_url)
     typer.echo(f"taken back: {line_of(mark)}")
 
 

@@ -67,7 +67,7 @@ def replay(
         )
     print_replay(made, as_json=as_json)
     if store is not False:
-        keep(settings.rows_url, made, insist=store is True)
+        keep(settings, made, insist=store is True)
 
 
 def print_replay(made: "Replay", *, as_json: bool) -> None:
@@ -81,7 +81,7 @@ def print_replay(made: "Replay", *, as_json: bool) -> None:
     screen.show(output_console(), made)
 
 
-def keep(url: str, made: "Replay", *, insist: bool) -> None:
+def keep(settings: Settings, made: "Replay", *, insist: bool) -> None:
     """Store a replay; say where it is, or in one line why it is not.
 
     Raises:
@@ -90,7 +90,7 @@ def keep(url: str, made: "Replay", *, insist: bool) -> None:
     from queries.replay.stored import store  # noqa: PLC0415
 
     try:
-        store(url, made)
+        store(settings.rows_url, made, settings.clickhouse_url)
     except QueriesError as wrong:
         if insist:
             raise

@@ -8,20 +8,21 @@ from queries.replay.result import ClosedLoop, ExactReplay, Replay
 from queries.rows import store_rows
 
 
-def store(url: str, replay: Replay) -> None:
-    """Store a replay through the collector.
+def store(url: str, replay: Replay, clickhouse_url: str) -> None:
+    """Store a replay through the collector, beside the executions that it was made from.
 
     The decisions go first: a replay that is listed has all of its decisions.
 
     Args:
         url: The collector's HTTP port.
         replay: What to store.
+        clickhouse_url: Where the executions are.
 
     Raises:
-        QueriesError: no collector answers, or it does not take the rows.
+        QueriesError: no collector answers, it does not take the rows, or it stores in another ClickHouse.
     """
-    store_rows(url, "replay_decisions", decision_rows(replay))
-    store_rows(url, "replays", replay_rows(replay, datetime.now(UTC)))
+    store_rows(url, "replay_decisions", decision_rows(replay), beside=clickhouse_url)
+    store_rows(url, "replays", replay_rows(replay, datetime.now(UTC)), beside=clickhouse_url)
 
 
 def replay_rows(replay: Replay, made_at: datetime) -> Iterator[dict[str, Any]]:

@@ -85,7 +85,7 @@ def test_a_store_without_marks_is_told_all_the_same(clickhouse: Client, clickhou
     assert sentence.text.startswith("The marks could not be read: ")
 
 
-def test_a_mark_is_noted_and_listed(tmp_path: Path) -> None:
+def test_a_mark_is_noted_and_listed(tmp_path: Path, clickhouse_url: str) -> None:
     with running_collector(tmp_path) as addresses:
         made = tachograph(addresses, "annotate", "deployed 188", "--host", "node-1", "--at", "-15m", "--author", "me")
         assert (made.returncode, made.stderr.count("\n")) == (0, 1)
@@ -100,6 +100,10 @@ def test_a_mark_is_noted_and_listed(tmp_path: Path) -> None:
         shown = tachograph(addresses, "annotate", "--list")
         assert ("deployed 188" in shown.stdout, "a mistake" in shown.stdout) == (True, False)
         assert tachograph(addresses, "annotate", "--remove", mistake).returncode == 2
+        elsewhere = tachograph(addresses, "annotate", "for another store", "--clickhouse-url", clickhouse_url)
+        assert (elsewhere.returncode, elsewhere.stdout, elsewhere.stderr.count("\n")) == (2, "", 1)
+        assert f"does not store in {clickhouse_url}: name the one that does by TACHOGRAPH_ROWS_URL" in elsewhere.stderr
+        assert "for another store" not in tachograph(addresses, "annotate", "--list").stdout
         none = tachograph(addresses, "annotate", "--list", "--host", "node-2")
         assert (none.returncode, none.stdout, none.stderr) == (0, "", "nothing was noted then\n")
     away = tachograph(addresses, "annotate", "deployed 189")

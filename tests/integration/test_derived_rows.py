@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from collector.ports import bind, port_of
 from collector.receivers.answers import REQUEST_BYTES_MAX
 from collector.receivers.derived_rows import RowsReceiver
 from collector.store_client import StoreClient
-from queries.errors import CallError, RefusedError, UnreachableError
+from queries.alerts.history import storing_at
+from queries.errors import CallError, OtherStoreError, RefusedError, UnreachableError
 from queries.rows import BATCH_ROWS, store_rows
-from tests.fixtures.databases import SERVER_URL
+from tests.fixtures.databases import SERVER_URL, read_only_url
 
 REPLAY: dict[str, Any] = {
     "replay_id": "r1",
@@ -54,9 +56,9 @@ class Door:
         return self.metrics.registry.get_sample_value(f"tachograph_{name}_total", labels) or 0.0
 
 
-@pytest.fixture
-def door(clickhouse: Client, data_dir: Path) -> Iterator[Door]:
-    """A door on a fresh database."""
+@contextmanager
+def door_to(clickhouse: Client, data_dir: Path) -> Iterator[Door]:
+    """A door to a client's database."""
 
     def open_client() -> Client:
         name = str(clickhouse.database)
@@ -68,6 +70,27 @@ def door(clickhouse: Client, data_dir: Path) -> Iterator[Door]:
     yield door
     door.server.stop()
     store.close()
+
+
+@pytest.fixture
+def door(clickhouse: Client, data_dir: Path) -> Iterator[Door]:
+    """A door on a fresh database."""
+    with door_to(clickhouse, data_dir) as door:
+        yield door
+
+
+@pytest.fixture
+def other_url(clickhouse: Client, data_dir: Path) -> Iterator[str]:
+    """Of another store than the door's."""
+    name = f"{clickhouse.database}_other"
+    clickhouse.command(f"CREATE DATABASE {name}")
+    clickhouse.command(f"CREATE TABLE {name}.schema_changes AS {clickhouse.database}.schema_changes")
+    clickhouse.command(
+        f"INSERT INTO {name}.schema_changes (file_name, sha256, applied_at) VALUES ('a', '', '2026-11-01 00:00:00')"  # noqa: S608
+    )
+    with read_only_url(name, data_dir) as url:
+        yield url
+    clickhouse.command(f"DROP DATABASE {name}")
 
 
 def lines(*rows: dict[str, Any]) -> bytes:
@@ -206,6 +229,29 @@ def test_the_client_stores_batches_once_each(door: Door, clickhouse: Client) -> 
     assert stored(clickhouse, "replay_decisions") == BATCH_ROWS + 5
     assert clickhouse.query("SELECT any(started_at), any(margin) FROM replay_decisions").first_row[1] is None
     assert door.count("rows_requests", table="replay_decisions", status="200") == 4
+
+
+def test_rows_are_stored_beside_what_they_were_computed_from_or_not_at_all(
+    door: Door, clickhouse: Client, clickhouse_url: str, other_url: str
+) -> None:
+    assert store_rows(door.url, "replays", [REPLAY], beside=clickhouse_url) == 1
+    with pytest.raises(OtherStoreError) as told:
+        store_rows(door.url, "replays", [REPLAY | {"replay_id": "r2"}], beside=other_url)
+    assert str(told.value) == (
+        f"the collector at {door.url} does not store in {other_url}: name the one that does by TACHOGRAPH_ROWS_URL"
+    )
+    with pytest.raises(OtherStoreError):
+        storing_at(door.url, other_url)([{"alertname": "a"}])
+    assert (stored(clickhouse), stored(clickhouse, "alert_history")) == (1, 0)
+    with pytest.raises(UnreachableError, match="no ClickHouse answers"):
+        store_rows(door.url, "replays", [REPLAY], beside="http://127.0.0.1:9/tachograph")
+
+
+def test_a_store_that_does_not_say_which_one_it_is_is_not_compared(
+    door: Door, clickhouse: Client, clickhouse_url: str
+) -> None:
+    clickhouse.command("DROP TABLE schema_changes")
+    assert store_rows(door.url, "replays", [REPLAY], beside=clickhouse_url) == 1
 
 
 def test_the_client_says_in_one_line_what_is_wrong(door: Door) -> None:

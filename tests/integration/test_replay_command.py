@@ -8,10 +8,12 @@ from typing import Any
 import clickhouse_connect
 import httpx
 import pytest
+from clickhouse_connect.driver.client import Client
 
 from queries.replay.replaying import Form, replayed
 from tests.fixtures.otlp_files import requests_in
 from tests.fixtures.running import Addresses, running_collector, tachograph
+from tests.integration.test_derived_rows import door_to
 
 CELL, OTHER = "r023", "r008"
 PROTOBUF = {"content-type": "application/x-protobuf"}
@@ -90,6 +92,19 @@ def test_without_a_collector_the_result_is_shown_and_one_line_says_so(
     assert line.startswith("tachograph: not stored: no collector answers")
     insisted = tachograph(fleet, "replay", truth[CELL]["cell_id"], *nowhere, "--store")
     assert insisted.returncode == 3
+
+
+def test_a_replay_is_stored_where_its_cell_is_or_not_at_all(
+    fleet: Addresses, truth: dict[str, dict[str, Any]], clickhouse: Client, data_dir: Path
+) -> None:
+    with door_to(clickhouse, data_dir) as elsewhere:
+        asked = ("replay", truth[CELL]["cell_id"], "--form", "exact", "--rows-url", elsewhere.url)
+        shown, insisted = tachograph(fleet, *asked), tachograph(fleet, *asked, "--store")
+    assert (shown.returncode, insisted.returncode) == (0, 2)
+    told = f"the collector at {elsewhere.url} does not store in {fleet.clickhouse_url}: name the one that does by TACHOGRAPH_ROWS_URL"
+    assert shown.stderr == f"tachograph: not stored: {told}\n"
+    assert insisted.stderr == f"tachograph: {told}\n"
+    assert clickhouse.query("SELECT count() FROM replay_decisions").first_row == (0,)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from queries.alerts.loading import load_rules
 from queries.alerts.memory import Memory, remembered
 from queries.alerts.notifying import NotDeliveredError
 from queries.alerts.states import Standing, State
-from queries.errors import CallError, QueriesError, UnreachableError
+from queries.errors import CallError, OtherStoreError, QueriesError, UnreachableError
 from queries.findings.findings import BeingInPlain, Diagnosis, Kind, Verdict
 from tests.fixtures.alert_evaluators import START, Evaluating, Kept, VirtualClock, row, rule
 
@@ -460,7 +460,10 @@ def change(n: int) -> Change:
     return Change(Entry("TooMuch", (("alertname", "TooMuch"), ("n", str(n))), Standing(State.FIRING)), State.INACTIVE)
 
 
-def test_history_waits_for_the_collector_and_is_sent_in_the_same_batches(tmp_path: Path, running: ExitStack) -> None:
+@pytest.mark.parametrize("wrong", [UnreachableError("away"), OtherStoreError("elsewhere")], ids=["away", "another's"])
+def test_history_waits_for_the_collector_and_is_sent_in_the_same_batches(
+    tmp_path: Path, running: ExitStack, wrong: QueriesError
+) -> None:
     memory = Memory(tmp_path)
     running.callback(memory.close)
     memory.keep([], [row_of(change(0), START)], {})
@@ -472,7 +475,7 @@ def test_history_waits_for_the_collector_and_is_sent_in_the_same_batches(tmp_pat
     def store(rows: list[dict[str, Any]]) -> None:
         attempts.append(rows)
         if len(attempts) == 1:
-            raise UnreachableError("away")
+            raise wrong
 
     sender = HistorySender(memory, store, pause_s=0.01)
     running.callback(sender.stop)

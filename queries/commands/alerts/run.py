@@ -49,7 +49,7 @@ def opened(
         log.warning("a rule is odd", reason=warning)
     memory = Memory(state_directory(settings))
     running.callback(memory.close)
-    history = HistorySender(memory, storing_at(settings.rows_url))
+    history = HistorySender(memory, storing_at(settings.rows_url, settings.clickhouse_url))
     running.callback(history.stop)
     handing = [Handing(receiver) for receiver in receivers]
     for one in handing:
