@@ -1,7 +1,8 @@
 """The processes of `tachograph up`: started one after the other, watched, and ended together.
 
 CollectorError
-└── PartFailedError   one of them ended or never served, or another `up` holds the data directory
+└── PartFailedError       one of them ended or never served, or another `up` holds the data directory
+    └── PartSettingError  one of them cannot be run with these settings
 """
 
 import ctypes
@@ -37,6 +38,12 @@ UNCAUGHT: Final = re.compile(r"[\w.]*(Error|Exception)\b")
 
 class PartFailedError(CollectorError):
     """A part of `tachograph up` ended or never served."""
+
+
+class PartSettingError(PartFailedError):
+    """A part was called or set wrongly. The text is its own line."""
+
+    exit_code = 2
 
 
 class Part(NamedTuple):
@@ -126,10 +133,17 @@ class Supervisor:
             self.stopping.wait(0.2)
 
     def check(self) -> None:
-        """Raise `PartFailedError` where a part has ended by itself."""
+        """See whether all parts run.
+
+        Raises:
+            PartSettingError: one ended with its code, and said why.
+            PartFailedError: one ended by itself.
+        """
         for part, process in self.running:
             if process.poll() is not None:
                 reason = reason_in(self.log_of(part).read_text(errors="replace"))
+                if reason and process.returncode == PartSettingError.exit_code:
+                    raise PartSettingError(reason)
                 raise PartFailedError(
                     f"the {part.name} {ending_of(process.returncode)}{f': {reason}' if reason else ''}; "
                     f"see {self.log_of(part)}"

@@ -134,6 +134,19 @@ def test_a_taken_port_is_one_line_before_anything_has_started(tmp_path: Path, na
     assert not addresses.data_dir.exists()
 
 
+def test_a_wrong_setting_of_its_collector_is_told_as_collect_tells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = Addresses.environment
+    wrong = {"TACHOGRAPH_RETENTION": "nonsense=3"}
+    monkeypatch.setattr(Addresses, "environment", lambda addresses: ordinary(addresses) | wrong)
+    by_itself, within_up = (tachograph(free_addresses(tmp_path / command), command) for command in ("collect", "up"))
+    assert (by_itself.returncode, within_up.returncode) == (2, 2)
+    assert within_up.stderr == by_itself.stderr
+    assert "nonsense" in within_up.stderr
+    assert within_up.stderr.count("\n") == 1
+
+
 def test_a_second_up_leaves_the_first_ones_data_alone(tmp_path: Path) -> None:
     addresses = free_addresses(tmp_path)
     (tmp_path / "up.lock").touch()

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from collector.supervision import Part, PartFailedError, Supervisor, ending_of, reason_in
+from collector.supervision import Part, PartFailedError, PartSettingError, Supervisor, ending_of, reason_in
 
 START_UP = '{"data_dir": "/data", "event": "collecting", "level": "info", "timestamp": "2026-11-30T04:00:00Z"}'
 
@@ -59,3 +59,25 @@ def test_a_part_that_was_killed(tmp_path: Path) -> None:
         with pytest.raises(PartFailedError) as failed:
             supervisor.check()
     assert str(failed.value) == f"the collector was killed by signal 9 (SIGKILL); see {tmp_path / 'collector.log'}"
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "kind", "told"),
+    [
+        (2, "tachograph: no table x keeps rows\n", PartSettingError, "no table x keeps rows"),
+        (2, "", PartFailedError, "the collector ended (2); see "),
+        (1, "tachograph: the disk is full\n", PartFailedError, "the collector ended (1): the disk is full; see "),
+    ],
+    ids=["a wrong setting", "without a word", "another fault"],
+)
+def test_a_part_that_ended_by_itself(tmp_path: Path, code: int, log: str, kind: type[Exception], told: str) -> None:
+    supervisor = Supervisor(tmp_path, {}, cast("Any", threading.Event()))
+    part = Part("collector", ["collect"])
+    supervisor.log_of(part).write_text(f"{START_UP}\n{log}")
+    with subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"]) as process:
+        process.wait()
+    supervisor.running.append((part, process))
+    with pytest.raises(PartFailedError) as failed:
+        supervisor.check()
+    assert type(failed.value) is kind
+    assert str(failed.value).removesuffix(str(tmp_path / "collector.log")) == told
