@@ -7,7 +7,7 @@ Why here and not in each question: docs/decisions/0020-live-queries.md
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +24,9 @@ once more."""
 ALL_EVERY_S: Final = 600.0
 """How often, and at the start, the cells of `ALL_S` are looked at: what waited in a spool arrived long before it was stored."""
 ALL_S: Final = 2 * 86_400
+WALK_EVERY_S: Final = 60.0
+"""How often at most, while executions arrive, cells of days before `ALL_S` are judged: a restored backup, what arrived while
+nobody judged. Where none do, every look judges some."""
 SETTLE_EVERY_S: Final = 60
 """How often at most an hour is settled anew: an hour of a busy engine is some hundreds of sketches to add up."""
 STRETCHES_AT_ONCE: Final = 12
@@ -38,11 +41,17 @@ SHARE_MAX: Final = 0.05
 """Of the time, at most so much is spent on judging: of CPU time, where that can be told."""
 STOP_WITHIN_S: Final = 10.0
 """A statement under way may take so long to end."""
+DAY: Final = timedelta(days=1)
 HALF_HOUR: Final = timedelta(minutes=30)
 HISTORY: Final = timedelta(seconds=600)
 """As far after a cell, what its graphs cost is looked for."""
 LAST: Final = datetime(2262, 4, 11, 23, 47, 16)  # noqa: DTZ001 -- of the zone that it is compared in
 """No column holds a later instant: a clock near it must not stop all judging."""
+_DAY_BEFORE: Final = """
+SELECT max(received_on) AS latest, count() > 0 AS is_there
+FROM cell_windows
+WHERE received_on < {day:Date} AND received_on >= (SELECT toDate(min(received_at)) FROM graph_executions HAVING count() > 0)
+"""
 _SETTINGS: Final[dict[str, Any]] = {
     "max_threads": 1,
     "max_memory_usage": 1024**3,
@@ -100,8 +109,11 @@ def judged_together(found: Sequence[Stretch]) -> list[Stretch]:
 
 
 def _waiting(client: Client, recent_s: int, stretches: int) -> list[Stretch]:
-    found = client.query(_statement("unjudged_cells"), parameters={"recent_s": recent_s, "stretches": stretches})
-    return [Stretch(*row) for row in found.result_rows]
+    return _stretches(client, "unjudged_cells", recent_s=recent_s, stretches=stretches)
+
+
+def _stretches(client: Client, statement: str, **parameters: object) -> list[Stretch]:
+    return [Stretch(*row) for row in client.query(_statement(statement), parameters=parameters).result_rows]
 
 
 def _judge(client: Client, stretch: Stretch) -> None:
@@ -136,6 +148,42 @@ def _command(client: Client, statement: str, first: datetime, last: datetime, **
     client.command(_statement(statement), parameters=bounds, settings=settings)
 
 
+class OlderDays:
+    """One walk back over the days that stored executions arrived on, from where a look at `ALL_S` ends, for cells to judge.
+    What cannot be judged is passed by: the walk comes to its end whatever it finds."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._day: date | None = None
+        self._before = LAST
+
+    def next(self, client: Client) -> Stretch | None:
+        """Cells that wait, for one statement; None where this step finds none.
+
+        Raises:
+            ClickHouseError: as it comes; the next step is the same.
+        """
+        day = self._day or self._day_before(client, (datetime.now(UTC) - timedelta(seconds=ALL_S)).date() + DAY)
+        if day is None:
+            self.is_over = True
+            return None
+        found = _stretches(
+            client, "older_unjudged_cells", day=day, before=_text(self._before), stretches=STRETCHES_AT_ONCE
+        )
+        if found:
+            latest = judged_together(found)[0]
+            self._day, self._before = day, latest.first
+            return latest
+        self._day, self._before = self._day_before(client, day), LAST
+        self.is_over = self._day is None
+        return None
+
+    @staticmethod
+    def _day_before(client: Client, day: date) -> date | None:
+        rows = client.query(_DAY_BEFORE, parameters={"day": day}).result_rows
+        return rows[0][0] if rows[0][1] else None
+
+
 class CellJudge(RepeatedLook):
     """A thread that judges what arrives.
 
@@ -163,7 +211,8 @@ class CellJudge(RepeatedLook):
             work_clock=work_clock,
         )
         self._store = store
-        self._all_at = float("-inf")
+        self._all_at = self._walked_at = float("-inf")
+        self._older = OlderDays()
 
     def see_to_it(self) -> None:
         with self._store.using() as client:
@@ -176,10 +225,24 @@ class CellJudge(RepeatedLook):
         together = judged_together(found)
         for stretch in together[:STATEMENTS_AT_ONCE]:
             _judge(client, stretch)
+        judged = min(len(together), STATEMENTS_AT_ONCE)
         # More may be waiting than one look takes: only then is everything looked at again, next time.
-        if looks_at_all and len(found) < STRETCHES_AT_ONCE and len(together) <= STATEMENTS_AT_ONCE:
+        if len(found) == STRETCHES_AT_ONCE or len(together) > STATEMENTS_AT_ONCE:
+            return judged
+        if looks_at_all:
             self._all_at = self._clock()
-        return min(len(together), STATEMENTS_AT_ONCE)
+        return judged + self._walk_back(client, is_idle=not found)
+
+    def _walk_back(self, client: Client, *, is_idle: bool) -> int:
+        """Judge some of what is older, where nothing else waits, and return how many statements that took."""
+        if self._older.is_over or not (is_idle or self._clock() - self._walked_at >= WALK_EVERY_S):
+            return 0
+        self._walked_at = self._clock()
+        older = self._older.next(client)
+        if older is None:
+            return 0
+        _judge(client, older)
+        return 1
 
 
 def _statement(name: str) -> str:
