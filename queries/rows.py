@@ -29,6 +29,8 @@ BATCH_ROWS: Final = 20_000
 ATTEMPTS_MAX: Final = 5
 """How often a request is sent while the collector says that its store is away."""
 ANSWER_TIMEOUT_S: Final = 90
+_KEEPS_TO_ITSELF: Final = ("no table schema_changes", "ACCESS_DENIED")
+"""What a store's refusal to say which one it is contains, where it may be read all the same."""
 _RETRIED: Final = (429, 502, 503, 504)
 _PAUSE_MAX_S: Final = 5
 
@@ -48,7 +50,7 @@ def store_rows(url: str, table: str, rows: Iterable[Mapping[str, Any]], *, besid
     Raises:
         OtherStoreError: the collector stores in another one than `beside`; nothing has been stored.
         CallError: the collector does not take these rows, or a value has no form in JSON.
-        RefusedError: it refuses the token, or could not store them.
+        RefusedError: it refuses the token, or could not store them; or the ClickHouse of `beside` refuses to be read.
         UnreachableError: no collector answers at the URL, or no ClickHouse at that of `beside`.
     """
     stored, only = 0, _only(beside)
@@ -66,8 +68,10 @@ def _only(beside: str) -> dict[str, str]:
     """The header that keeps rows out of other stores; none where the store does not let us know which one it is."""
     try:
         store_id = run("store_id", beside, "rows")[0]["store_id"] if beside else ""
-    except RefusedError:
-        return {}
+    except RefusedError as refused:
+        if any(sign in str(refused) for sign in _KEEPS_TO_ITSELF):
+            return {}
+        raise
     return {STORE_HEADER: store_id} if store_id else {}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from engine_hooks.commands.counting import counted
 from queries.compare.cells import Cell
 
 LOST_FRACTION_MAX: Final = 0.001
@@ -94,7 +95,7 @@ def unsound(cell: Cell, usual_s: float, measure: Measure) -> str:
     if measure(cell) is None:
         return "nothing measured"
     if cell.executions_lost > LOST_FRACTION_MAX * (cell.executions + cell.executions_lost):
-        return f"lost {cell.executions_lost} executions, {cell.executions} stored"
+        return f"lost {counted(cell.executions_lost, 'execution')}, {cell.executions:,} stored"
     if cell.elapsed_s < ELAPSED_FRACTION_MIN * usual_s:
         return f"cut off after {cell.elapsed_s:.1f} s"
     return ""

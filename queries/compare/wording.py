@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from engine_hooks.commands.counting import counted
 from queries.compare.comparison import ArmCells, Comparison, Group, Metric, Verdict
 from queries.compare.shifts import CONFIDENCE, ERROR_RATE, RESAMPLES, Interval
 
@@ -67,7 +68,7 @@ def more_cells_line(comparison: Comparison) -> str | None:
         line += (
             f"; of {abs(row.shift.hodges_lehmann):.2f} {comparison.unit}, as seen: {row.more_cells.for_shift_seen:,}"
         )
-    return line + f" ({row.shift.pairs} pairs so far)."
+    return line + f" ({counted(row.shift.pairs, 'pair')} so far)."
 
 
 def how_computed(comparison: Comparison) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 import numpy as np
 
+from engine_hooks.commands.counting import counted
 from queries.findings.acceptance import Stretch
 from queries.findings.evidence import Witness
 from queries.findings.findings import AcceptanceCollapse, BeingInPlain, Finding, Kind, Verdict
@@ -77,7 +78,7 @@ def feedback_bound_of(timeline: Timeline, witness: Witness) -> Finding | None:
         0.99,
         (
             witness.that(
-                f"{int(bound.sum())} of {int(rounds.sum())} ordinary decoding rounds needed completion feedback; "
+                f"{int(bound.sum()):,} of {counted(int(rounds.sum()), 'ordinary decoding round')} needed completion feedback; "
                 f"the device idled {idle_ns / 1e9:.2f} s for it.",
                 "handoffs",
                 "gpu_idle",
@@ -136,7 +137,7 @@ def executions_lost_of(timeline: Timeline, witness: Witness) -> Finding | None:
         1.0,
         (
             witness.that(
-                f"{lost} of {lost + len(sequence)} executions were never recorded.",
+                f"Never recorded: {lost:,} of {counted(lost + len(sequence), 'execution')}.",
                 "sequence_gaps",
                 sequences=(sequence[holes] + 1).tolist(),
                 executions_lost=(lost, "executions"),

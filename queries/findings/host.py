@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from engine_hooks.commands.counting import counted
 from queries.findings.costs import Costs
 from queries.findings.decisions import Decisions
 from queries.findings.evidence import Witness
@@ -93,7 +94,7 @@ def host_bound_of(timeline: Timeline, costs: Costs, decisions: Decisions | None,
         evidence=(
             witness.that(
                 f"The host took {ratio:.2f} times the GPU time for rounds of {', '.join(graphs)}, one after another: "
-                f"the device idled {idle_ns / 1e9:.2f} s before {len(rows):,} rounds that waited for no results.",
+                f"the device idled {idle_ns / 1e9:.2f} s before {counted(len(rows), 'round')} that waited for no results.",
                 "gpu_idle",
                 "host_delays",
                 sequences=timeline.sequence[rows].tolist(),
@@ -180,7 +181,7 @@ def _finding(kind: Kind, timeline: Timeline, costs: Costs, rows: Ints, *, says: 
         confidence=0.97,
         evidence=(
             witness.that(
-                says.format(rounds=f"{len(rows):,} round{'s' * (len(rows) != 1)}", graphs=", ".join(graphs)),
+                says.format(rounds=counted(len(rows), "round"), graphs=", ".join(graphs)),
                 "host_delays",
                 "slow_executions",
                 sequences=timeline.sequence[rows].tolist(),

@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from engine_hooks.commands.counting import counted
 from queries.findings.decisions import WORSE_BY, Decisions
 from queries.findings.evidence import Witness, ms
 from queries.findings.findings import (
@@ -216,7 +217,7 @@ def _of_before(witness: Witness) -> Evidence:
 
 def _of_turned(group: Turned, witness: Witness) -> Evidence:
     return witness.that(
-        f"{group.decisions:,} decisions over {group.seconds:.1f} s took {group.to_graph} in place of {group.from_graph}, "
+        f"{counted(group.decisions, 'decision')} over {group.seconds:.1f} s took {group.to_graph} in place of {group.from_graph}, "
         f"which at its true cost would have won: {group.tokens_lost:,.0f} tokens lost.",
         "turned_decisions",
         "estimate_inflation",
@@ -229,7 +230,7 @@ def _of_turned(group: Turned, witness: Witness) -> Evidence:
 def _of_span(span: PlainSpan, witness: Witness) -> Evidence:
     return witness.that(
         f"Plain decode began to win with execution {span.from_sequence}, by {span.believed_margin_percent:.1f} % as "
-        f"believed then; it lasted {span.decisions:,} decisions, {span.seconds:.1f} s, and truly lay "
+        f"believed then; it lasted {counted(span.decisions, 'decision')}, {span.seconds:.1f} s, and truly lay "
         f"{-span.true_margin_percent:.1f} % behind {span.truly_best_other} over them; its end: {span.ended.by}.",
         "candidates",
         "stuck_plain",

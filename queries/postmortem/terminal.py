@@ -9,6 +9,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from engine_hooks.commands.counting import counted
 from queries.findings.findings import Kind, QueryUse
 from queries.postmortem.markdown import moment, queries_of, references
 from queries.postmortem.sql_behind import sql_behind
@@ -37,8 +38,11 @@ def rendered(story: Story, with_sql: bool) -> RenderableType:
 def table_of(among: ToldRange) -> RenderableType:
     """The flagged cells of a range, the costliest first."""
     if not among.flagged:
-        return Text(f"None of {among.cells:,} cells is flagged; this is the newest.", style="green")
-    table = Table(title=f"{among.flagged:,} of {among.cells:,} cells are flagged", title_justify="left", box=None)
+        return Text(f"None of {counted(among.cells, 'cell')} is flagged; this is the newest.", style="green")
+    are = "is" if among.flagged == 1 else "are"
+    table = Table(
+        title=f"{among.flagged:,} of {counted(among.cells, 'cell')} {are} flagged", title_justify="left", box=None
+    )
     for name in ("host", "cell", "began", "what it is", "tokens lost by choices", "lost by choices"):
         table.add_column(name, justify="right" if "lost" in name else "left", header_style="dim", overflow="fold")
     for one in among.told:

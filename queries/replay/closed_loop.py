@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from engine_hooks.commands.counting import counted as in_words
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import Purpose
 from engine_hooks.cost_model.model import NEVER_NS, CostModel, Estimate, Measurement, measurement_of
@@ -204,8 +205,8 @@ def notes_on_lost_ones(executions: Sequence[GraphExecution]) -> tuple[str, ...]:
     if not lost:
         return ()
     if lost > len(executions):
-        return (f"{lost} executions were lost, more than there are: the recorded tokens/s are too low",)
-    return (f"{lost} executions were lost; each is counted as one more round like the one before it",)
+        return (f"{in_words(lost, 'execution')} lost, more than there are: the recorded tokens/s are too low",)
+    return (f"{in_words(lost, 'execution')} lost; each is counted as one more round like the one before it",)
 
 
 def error_percent(speeds: Sequence[float], acceptance_error: float, calibration: float) -> float:

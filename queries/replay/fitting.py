@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
 from engine_hooks.scheduler.graphs import Graph
@@ -251,7 +252,9 @@ def notes_on(rounds: Sequence[GraphExecution], parts: Parts) -> tuple[str, ...]:
         notes.append("the record has acceptance probes at no even interval; the simulated scheduler makes none")
     other = sum(one.batch_tokens_emitted or 0 for one in rounds if one.graph_kind not in CHOSEN_KINDS)
     if other:
-        notes.append(f"{other} tokens came from rounds that no scheduler chose; in the simulation these emit none")
+        notes.append(
+            f"{counted(other, 'token')} came from rounds that no scheduler chose; in the simulation these emit none"
+        )
     if all(one.graph_gpu_start_offset_ns is None for one in rounds):
         notes.append("the record does not say when graphs started on the device; notice and launch count as nothing")
     return tuple(notes)

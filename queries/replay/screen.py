@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import folding
 from queries.replay.result import ClosedLoop, ExactReplay, Replay, Simulated
 from queries.replay.stored import closed_loop_figures, exact_figures
@@ -36,7 +37,8 @@ def show_exact(console: Console, replay: Replay, exact: ExactReplay) -> None:
     console.print("\n[bold]Exact: each decision again, with what was known then[/]")
     share = different / ordinary if ordinary else 0.0
     console.print(
-        f"{different:,} of {ordinary:,} decisions ({100 * share:.1f} %) would have been others", highlight=False
+        f"{different:,} of {counted(ordinary, 'decision')} ({100 * share:.1f} %) would have been others",
+        highlight=False,
     )
     if different:
         console.print(timeline(replay))

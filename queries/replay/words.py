@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from engine_hooks.commands.counting import counted
 from queries.replay.result import ClosedLoop, ExactReplay, Replay
 
 
@@ -71,16 +72,18 @@ def caveats(replay: Replay) -> list[str]:
     history = exact.history
     if not history.from_startup:
         said.append(
-            f"The record begins in the middle of a run: the model learnt from {history.executions:,} executions in"
-            f" {history.seconds:,.0f} s before the cell, and {exact.decisions_cold:,} decisions were taken with a"
+            f"The record begins in the middle of a run: the model learnt from {counted(history.executions, 'execution')} in"
+            f" {history.seconds:,.0f} s before the cell, and {counted(exact.decisions_cold, 'decision')} {'was' if exact.decisions_cold == 1 else 'were'} taken with a"
             " graph that it had not seen yet, at what the record first charged it."
         )
     if history.executions_lost:
         said.append(
-            f"{history.executions_lost:,} executions are missing in the record; the model never learnt of them."
+            f"Missing in the record: {counted(history.executions_lost, 'execution')}, of which the model never learnt."
         )
     if exact.decisions_unusable:
-        said.append(f"{exact.decisions_unusable:,} decisions do not say all that they were chosen from; left out.")
+        said.append(
+            f"Left out, since not all that was to choose from is recorded: {counted(exact.decisions_unusable, 'decision')}."
+        )
     if replay.cost_model == replay.recorded_cost_model and exact.agreement is not None:
         said.append(
             f"It is the model that was in charge: {100 * exact.agreement:.1f} % of the decisions come out to the ns."

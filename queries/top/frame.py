@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from engine_hooks.commands.counting import counted
 from queries.top.fleet import SLOT_S, Cell, Engine, Sort, arranged, slot_of
 from queries.top.seen import SLOTS_MAX, Seen
 
@@ -132,7 +133,7 @@ def _title(seen: Seen, engines: Sequence[Engine], view: View) -> Text:
     stuck = sum(one.newest.stuck for one in engines)
     inflated = sum(one.newest.inflated for one in engines)
     line = Text("tachograph top", style="bold")
-    line.append(f"  {len(engines)} engine{'' if len(engines) == 1 else 's'}", style="not bold")
+    line.append(f"  {counted(len(engines), 'engine')}", style="not bold")
     line.append(f", {stuck} stuck", style="bold #d9480f" if stuck else "not bold")
     line.append(f", {inflated} inflated", style="bold #d9480f" if inflated else "not bold")
     line.append(f"  by {view.sort}", style="not bold")

@@ -243,6 +243,8 @@ def test_rows_are_stored_beside_what_they_were_computed_from_or_not_at_all(
     with pytest.raises(OtherStoreError):
         storing_at(door.url, other_url)([{"alertname": "a"}])
     assert (stored(clickhouse), stored(clickhouse, "alert_history")) == (1, 0)
+    with pytest.raises(RefusedError, match=r"^ClickHouse at "):
+        store_rows(door.url, "replays", [REPLAY], beside=f"{clickhouse_url}_not_there")
     with pytest.raises(UnreachableError, match="no ClickHouse answers"):
         store_rows(door.url, "replays", [REPLAY], beside="http://127.0.0.1:9/tachograph")
 

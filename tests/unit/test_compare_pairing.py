@@ -87,7 +87,7 @@ def test_without_positions_the_order_is_that_of_time() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"executions_lost": 2}, "lost 2 executions, 1000 stored"),
+        ({"executions_lost": 2}, "lost 2 executions, 1,000 stored"),
         ({"elapsed_s": 9.0}, "cut off after 9.0 s"),
         ({"tokens_per_s": None}, "nothing measured"),
         ({"position": None}, "no position in the benchmark's order"),

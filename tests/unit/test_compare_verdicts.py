@@ -198,7 +198,7 @@ def test_markdown_is_ready_for_a_pull_request(two_groups: list[Cell]) -> None:
     assert "**undetermined, about" in lines[3]
     assert lines[4].startswith("| **all** |  | ")
     text = "\n".join(lines)
-    assert "- left out, lost 500 executions, 1000 stored: bench\\|1 of node-0 (before)" in text
+    assert "- left out, lost 500 executions, 1,000 stored: bench\\|1 of node-0 (before)" in text
     assert "- 1 of 2 groups have fewer than 6 pairs" in text
     assert "Hodges-Lehmann" in lines[-1]
     assert "Holm-adjusted over 3 rows" in lines[-1]
@@ -221,7 +221,7 @@ def test_json_holds_every_cell(two_groups: list[Cell]) -> None:
     ]
     assert told["overall"]["verdict"] == "better"
     assert [out["reason"] for out in told["left_out"]] == [
-        "lost 500 executions, 1000 stored",
+        "lost 500 executions, 1,000 stored",
         "no neighbour of the other arm",
     ]
     assert told["groups"][1]["hodges_lehmann_interval"] is None

@@ -25,7 +25,7 @@ def test_lost_executions_are_made_up_for() -> None:
     assert len(with_lost_ones(kept)) == pytest.approx(len(executions), abs=2)
     loop = closed_loop(cell_of(kept), "drained_share", 2)
     assert loop.recorded_tokens_per_s == pytest.approx(counted(executions).tokens_per_s, rel=0.02)
-    assert any("were lost; each is counted as one more round" in note for note in loop.notes)
+    assert any(" lost; each is counted as one more round" in note for note in loop.notes)
 
 
 def test_more_lost_than_left_is_said_and_not_made_up_for() -> None:

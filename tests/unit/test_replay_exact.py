@@ -56,7 +56,7 @@ def test_what_was_not_measured_is_charged_as_first_recorded() -> None:
     assert [one.candidate_estimates_ns for one in exact.decisions] == [(29 * MS, 13 * MS)] * 2
     replay = replay_of(cell_of(tuple(rounds)), "startup_median", form=Form.EXACT)
     (said,) = caveats(replay)
-    assert "1 decisions were taken with a graph that it had not seen yet" in said
+    assert "and 1 decision was taken with a graph that it had not seen yet" in said
 
 
 def test_refreshes_are_no_models_choice() -> None:
@@ -100,7 +100,7 @@ def test_lost_executions_are_counted() -> None:
     replay = replay_of(cell_of(kept), "drained_share", form=Form.EXACT)
     assert replay.exact
     assert replay.exact.history.executions_lost == len(executions) - len(kept)
-    assert any("executions are missing" in said for said in caveats(replay))
+    assert any(said.startswith("Missing in the record: ") for said in caveats(replay))
 
 
 def test_a_fooled_cell_is_told_in_words() -> None:

@@ -9,6 +9,8 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from engine_hooks.commands.counting import counted
+
 LINE_EVERY_S: Final = 15.0
 """Between two lines where there is no terminal."""
 
@@ -69,5 +71,5 @@ class Lines:
         self._said_s = self._elapsed_s()
         left_s = (self._said_s - self._began_s) * (self._total / self._done - 1)
         self._console.print(
-            f"{rule}: {self._done:,} of {self._total:,} looks, about {left_s:,.0f} s left", soft_wrap=True
+            f"{rule}: {self._done:,} of {counted(self._total, 'look')}, about {left_s:,.0f} s left", soft_wrap=True
         )
