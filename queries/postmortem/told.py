@@ -76,6 +76,7 @@ def noted_about(url: str, recorded: CellExecutions) -> Noted:
             "service_instance_id": engine.service_instance_id,
             "host": engine.host_name,
             "package": engine.engine_package,
+            "of_one": "true",
             "limit": str(MARKS_MAX),
         },
     )

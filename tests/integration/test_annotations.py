@@ -9,6 +9,7 @@ import streamlit as st
 from clickhouse_connect.driver.client import Client
 
 from dashboards.links import FLEET_PAGE
+from engine_hooks.contract.execution import EngineResource
 from queries.annotations.marks import Mark
 from queries.postmortem.markdown import markdown_of
 from queries.postmortem.told import told
@@ -75,6 +76,29 @@ def test_a_post_mortem_tells_what_was_noted(clickhouse: Client, clickhouse_url: 
     (use,) = chapter.sentences[0].queries
     assert len(ask(clickhouse, use.name, **use.parameters)) == 2
     assert "tachograph query annotations --param from=2026-10-31T23:00:00" in markdown_of(story)
+
+
+def test_a_mark_that_names_something_is_not_of_an_engine_without_that_name(
+    clickhouse: Client, clickhouse_url: str
+) -> None:
+    nameless = EngineResource("engine-1")
+    insert(clickhouse, [round_of(n, 28 * n, "P128", 28) for n in range(100)], nameless)
+    noted(clickhouse, 1, "bad host", host_name="nothere")
+    noted(clickhouse, 1.5, "bad package", engine_package="nothere")
+    noted(clickhouse, 2, "load test")
+    noted(clickhouse, 2.5, "its own", service_instance_id="engine-1")
+    (chapter,) = [
+        one
+        for one in told(clickhouse_url, str(START_NS // 1_000_000_000)).story.chapters
+        if one.title == "What was noted"
+    ]
+    assert [sentence.text.split(": ")[1].split(",")[0] for sentence in chapter.sentences] == [
+        "load test",
+        "its own",
+    ]
+    # Nothing asked for is still any.
+    assert texts(clickhouse) == ["its own", "load test", "bad package", "bad host"]
+    assert texts(clickhouse, of_one=True) == ["load test"]
 
 
 def test_a_store_without_marks_is_told_all_the_same(clickhouse: Client, clickhouse_url: str) -> None:

@@ -4,6 +4,7 @@
 -- parameter service_instance_id: String = '' | Those that concern this engine instance: that name it, or none; '' is any.
 -- parameter host: String = '' | Those that concern this host_name: that name it, or none; '' is any.
 -- parameter package: String = '' | Those that concern this engine_package: that name it, or none; '' is any.
+-- parameter of_one: Bool = false | '' is the name of one engine that has none: marks that name another do not concern it.
 -- parameter limit: UInt64 = 1000 | At most so many, the latest first.
 -- column annotation_id [] | The mark.
 -- column at [time] | The instant that it marks.
@@ -21,9 +22,9 @@ SELECT
 FROM annotations AS a
 WHERE at >= {from:DateTime64(9, 'UTC')}
     AND at < {to:DateTime64(9, 'UTC')}
-    AND ({service_instance_id:String} = '' OR service_instance_id IN ('', {service_instance_id:String}))
-    AND ({host:String} = '' OR host_name IN ('', {host:String}))
-    AND ({package:String} = '' OR engine_package IN ('', {package:String}))
+    AND (({service_instance_id:String} = '' AND NOT {of_one:Bool}) OR service_instance_id IN ('', {service_instance_id:String}))
+    AND (({host:String} = '' AND NOT {of_one:Bool}) OR host_name IN ('', {host:String}))
+    AND (({package:String} = '' AND NOT {of_one:Bool}) OR engine_package IN ('', {package:String}))
 GROUP BY annotation_id, at, host_name, service_instance_id, engine_package
 -- A row without a text takes back the mark that it is otherwise like.
 HAVING countIf(a.text = '') = 0
