@@ -13,6 +13,7 @@ from engine_hooks.contract.span import EXECUTION_COLUMNS
 from tests.fixtures.asking import ask
 from tests.fixtures.query_rows import ENGINE, believing, insert, round_of, row_of
 
+NOW = datetime.now(UTC)
 DAYS_AGO = (3, 9, 10, 20)
 FOOLED = believing({"decode": (13, 4), "P128": (34.5, 10)})
 APART = 1_000_000
@@ -27,7 +28,7 @@ def arrived(client: Client, days_ago: int) -> None:
         round_of(first + n, (first + n) * 30, *(("P128", 28) if n < 8 else ("decode", 13)), **FOOLED)
         for n in range(400)
     ]
-    received_at = datetime.now(UTC) - timedelta(days=days_ago)
+    received_at = NOW - timedelta(days=days_ago)
     rows = [[*row_of(one, engine), received_at] for one in rounds]
     client.insert("new_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
 
@@ -54,7 +55,7 @@ def test_what_arrived_days_ago_is_judged_too_the_latest_first(clickhouse: Client
     for days_ago in DAYS_AGO:
         arrived(clickhouse, days_ago)
     judging = Judging(clickhouse)
-    # A statement each, and after each day a look that finds no more of it. Ten days ago is seen from nine days ago.
+    # A statement for each day, and after it a look that finds no more of that day.
     assert judging.looks(1) == [1]
     assert told(clickhouse) == {f"{ago} days ago": (ago == 3, ago == 3) for ago in DAYS_AGO}
     assert judging.looks(9) == [0, 1, 0, 1, 0, 1, 0, 0, 0]
