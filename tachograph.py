@@ -88,7 +88,8 @@ class Settings(StoreSettings):
     collector_url: str = Field(
         "",
         repr=False,
-        description="The collector that the Health page asks, http://host:4318; empty is the one here.",
+        description="The collector that the Health page asks, and `alerts` for where its data lies, http://host:4318; "
+        "empty is the one here.",
     )
     ingest_tokens: SecretStr = Field(SecretStr(""), description="Tokens that senders bear, separated by commas.")
     ingest_tokens_file: Path | None = Field(
@@ -147,6 +148,11 @@ class Settings(StoreSettings):
     def named_clickhouse_url(self) -> str:
         """ClickHouse's URL where somebody named it, '' where it was filled in."""
         return self.clickhouse_url if self._names_clickhouse else ""
+
+    @property
+    def named_data_dir(self) -> Path | None:
+        """The data directory where somebody named it, None where it is the default."""
+        return self.data_dir if "data_dir" in self.model_fields_set else None
 
     @property
     def dashboards_url(self) -> str:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from collector.sampling.sampling import Sampled
+from collector.spool.database import data_dir_of
 from collector.spool.spool import Spool
 from collector.store_bound import StoreBound
 
@@ -17,10 +18,11 @@ def state_of(
     sampled: Sampled | None = None,
     pinned: Mapping[str, int] | None = None,
 ) -> Mapping[str, Any]:
-    """The ledger, what waits, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, the disk and the clock, as JSON has it. All of it is of one spool, since it was made."""
+    """The ledger, what waits, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, the disk, the clock and the data directory, as JSON has it. All of it is of one spool, since it was made."""
     disk = shutil.disk_usage(spool.file.parent)
     return {
         "version": version("tachograph"),
+        "data_dir": str(data_dir_of(spool.file)),
         "now_unix_ms": time.time_ns() // 1_000_000,
         "ledger": {door: entries._asdict() for door, entries in spool.ledger().items()},
         "stored_by_day": {day.isoformat(): stored for day, stored in spool.stored_by_day().items()},

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from collector.access.access import is_loopback
 from collector.health import Health
 from collector.metrics import CollectorMetrics
 
@@ -18,7 +19,8 @@ from collector.metrics import CollectorMetrics
 class HealthReceiver:
     """/healthz answers 200 as long as it answers at all: a supervisor restarts what does not. /readyz answers 200
     while executions reach ClickHouse and otherwise 503 with the reasons, by part: what a person is to look at.
-    /state is `collector.state`, for `tachograph doctor`."""
+    /state is `collector.state`, for `tachograph doctor` and the rules of alerts; where the data lies, which
+    `tachograph alerts silence` has to know, is told to this machine only."""
 
     def __init__(
         self, health: Health, metrics: CollectorMetrics, state: Callable[[], Mapping[str, Any]] | None = None
@@ -47,5 +49,8 @@ class HealthReceiver:
     async def _exposition(self, _: Request) -> Response:
         return Response(await run_in_threadpool(self._metrics.exposition), media_type=CONTENT_TYPE_LATEST)
 
-    async def _told(self, _: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self._state))
+    async def _told(self, request: Request) -> Response:
+        told = dict(await run_in_threadpool(self._state))
+        if not (request.client and is_loopback(request.client.host)):
+            told.pop("data_dir", None)
+        return JSONResponse(told)

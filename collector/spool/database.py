@@ -32,6 +32,11 @@ def spool_file(data_dir: Path) -> Path:
     return data_dir / "spool" / "spool.sqlite"
 
 
+def data_dir_of(file: Path) -> Path:
+    """The data directory of a spool that lies as `spool_file` says, absolute."""
+    return file.resolve().parents[1]
+
+
 def hold(file: Path) -> IO[str]:
     """Make the spool's directory and hold it against other collectors, until the result is closed.
 

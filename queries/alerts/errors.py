@@ -4,6 +4,7 @@ QueriesError
 ├── RuleError            2  a rule that is refused: file, line and reason
 ├── UnknownRuleError     2  no rule bears that name
 ├── AlertStateError      1  what alerts were last known to be cannot be read or kept
+│   └── NotEvaluatedError 1  nobody has evaluated there: where alerts stand is unknown
 └── NotDeliveredError    3  a receiver did not take alerts (queries.alerts.notifying)
 """
 
@@ -20,3 +21,7 @@ class UnknownRuleError(CallError):
 
 class AlertStateError(QueriesError):
     """The file of alerts' states cannot be read, written, or belongs to another evaluator."""
+
+
+class NotEvaluatedError(AlertStateError):
+    """No evaluator has looked at any rule on that data directory."""

@@ -116,6 +116,18 @@ class Memory:
                 raise AlertStateError(f"the alerts' state cannot be kept: {wrong}") from wrong
 
 
+def has_begun(directory: Path) -> bool:
+    """Whether an evaluator ever began to remember there.
+
+    Raises:
+        AlertStateError: it cannot be told.
+    """
+    try:
+        return (directory / FILE).is_file()
+    except OSError as wrong:
+        raise AlertStateError(f"{directory} cannot be looked into: {wrong.strerror}") from wrong
+
+
 def remembered(directory: Path) -> tuple[dict[Identity, Entry], dict[str, float]]:
     """What an evaluator remembers, and its counters, as of one moment, read beside it; nothing where none has begun yet.
 
@@ -123,7 +135,7 @@ def remembered(directory: Path) -> tuple[dict[Identity, Entry], dict[str, float]
         AlertStateError: the file cannot be read.
     """
     file = directory / FILE
-    if not file.is_file():
+    if not has_begun(directory):
         return {}, {}
     try:
         with contextlib.closing(

@@ -8,7 +8,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from queries.alerts.rule import Rule
@@ -32,6 +32,7 @@ REST_S_MAX: Final = 10.0
 Spans = tuple[tuple[datetime, datetime], ...]
 """From when to when, UTC."""
 _COLLECTOR_TIMEOUT_S: Final = 5
+Told = TypeVar("Told")
 
 
 class PastSource(Protocol):
@@ -173,12 +174,25 @@ def collector_row(collector_url: str, clickhouse_url: str) -> dict[str, Any]:
     Raises:
         UnreachableError: it does not.
     """
+    return collector_state(collector_url, clickhouse_url, row_of)
+
+
+def collector_state(collector_url: str, reader_url: str, read: Callable[[Mapping[str, Any]], Told]) -> Told:
+    """What is read of that which a collector says of itself.
+
+    Args:
+        reader_url: A URL that bears a reader's user and password, where they are needed.
+        read: Takes /state; may raise KeyError, TypeError or ValueError where it is no collector's.
+
+    Raises:
+        UnreachableError: it does not tell.
+    """
     url = f"{collector_url.rstrip('/')}/state"
-    request = urllib.request.Request(url, headers=_credentials(clickhouse_url))  # noqa: S310 -- a collector's URL
+    request = urllib.request.Request(url, headers=_credentials(reader_url))  # noqa: S310 -- a collector's URL
     try:
         context = ssl.create_default_context(cafile=os.environ.get(CA_VARIABLE) or None)
         with urllib.request.urlopen(request, timeout=_COLLECTOR_TIMEOUT_S, context=context) as answer:  # noqa: S310
-            return row_of(json.load(answer))
+            return read(json.load(answer))
     except (OSError, ValueError, KeyError, TypeError) as wrong:
         raise UnreachableError(
             f"no collector tells its state at {url} ({wrong}): start one with `tachograph collect`"

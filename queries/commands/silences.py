@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from queries.alerts.delivery.settings import SilenceSettings
-from queries.commands.alerts.settings import SilencingSettings, state_directory
+from queries.alerts.errors import NotEvaluatedError
+from queries.commands.alerts.place import Place, place_of, place_or_warning, standing_at
+from queries.commands.alerts.settings import PlaceSettings, SilencingSettings
 from queries.errors import CallError
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def create(
 ) -> None:
     """Silence alerts with these labels from now on. It ends by itself. Prints its id, with where it is kept.
 
-    Exit codes: 0 made; 2 a wrong call, or an alertname that no rule has; 3 no Alertmanager answers.
+    Exit codes: 0 made; 1 nobody evaluates where it would be kept; 2 a wrong call, or an alertname that no rule has; 3 no
+    Alertmanager answers.
     """
     from queries.alerts.delivery.receivers import (  # noqa: PLC0415 -- --help stays quick
         alertmanager_silences,
@@ -50,31 +52,43 @@ def create(
         silence, [rule.alert for rule in load_rules(settings.alert_rules, settings.alert_interval_s).rules]
     )
     alertmanager = alertmanager_silences(settings)
+    keeps_own = has_people(settings) or not alertmanager
+    place = place_of(settings) if keeps_own else place_or_warning(settings)
     if alertmanager:
         typer.echo(f"{alertmanager.create(silence)} {ALERTMANAGER}")
-    if has_people(settings) or not alertmanager:
-        typer.echo(f"{own_silences(settings).create(silence, now)} {OWN}")
-    _warn_of_nothing(settings, silence)
+    if keeps_own and place:
+        typer.echo(f"{own_silences(place).create(silence, now)} {OWN}")
+        if place.data_dir != settings.data_dir:
+            typer.echo(f"it is kept in {place.data_dir}, the running collector's data directory", err=True)
+    if place:
+        _warn_of_nothing(place, silence)
 
 
-def _warn_of_nothing(settings: SilencingSettings, silence: "Silence") -> None:
-    """Say so where it silences no alert of now; where an evaluator ran, or nobody can tell."""
-    from queries.alerts.memory import remembered  # noqa: PLC0415
-
-    entries, counters = remembered(state_directory(settings))
+def _warn_of_nothing(place: Place, silence: "Silence") -> None:
+    """Say so where it silences no alert of now, or nobody can tell yet."""
+    try:
+        entries, _ = standing_at(place)
+    except NotEvaluatedError as unknown:
+        typer.echo(f"warning: whether it matches an alert is unknown: {unknown}", err=True)
+        return
     current = [entry for entry in entries.values() if not entry.standing.ended]
-    if counters and not any(silence.mutes(entry.labels) for entry in current):
+    if not any(silence.mutes(entry.labels) for entry in current):
         typer.echo("warning: it matches no alert of now; `tachograph alerts list` shows which there are", err=True)
 
 
 def list_silences(
-    settings: SilenceSettings,
+    settings: PlaceSettings,
     everything: Annotated[bool, typer.Option("--all", help="Those that ended within five days as well.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
-    """List the silences, by their end."""
+    """List the silences, by their end.
+
+    Exit codes: 0 listed; 1 nobody evaluates where they would be kept; 3 no Alertmanager answers.
+    """
     now = datetime.now(UTC)
-    found = [(where, one) for where, one in _all(settings) if everything or one.state(now) != "expired"]
+    found = [
+        (where, one) for where, one in _all(settings, _read_from(settings)) if everything or one.state(now) != "expired"
+    ]
     if as_json:
         import json  # noqa: PLC0415
 
@@ -85,29 +99,40 @@ def list_silences(
 
 
 def expire(
-    settings: SilenceSettings,
+    settings: PlaceSettings,
     ids: Annotated[list[str], typer.Argument(help="Ids, or how they begin.", metavar="ID...")],
 ) -> None:
-    """End silences now."""
+    """End silences now.
+
+    Exit codes: 0 ended; 1 nobody evaluates where they would be kept; 2 a wrong call; 3 no Alertmanager answers.
+    """
     from queries.alerts.delivery.receivers import alertmanager_silences, own_silences  # noqa: PLC0415
 
     now = datetime.now(UTC)
-    running = [(where, one) for where, one in _all(settings) if one.state(now) != "expired"]
+    place = _read_from(settings)
+    running = [(where, one) for where, one in _all(settings, place) if one.state(now) != "expired"]
     for wanted in ids:
         where, silence = _the_one(wanted, running)
-        if where == OWN:
-            own_silences(settings).expire(silence.id, now)
+        if where == OWN and place:
+            own_silences(place).expire(silence.id, now)
         elif alertmanager := alertmanager_silences(settings):
             alertmanager.expire(silence.id)
         typer.echo(f"{silence.id} {where} ended")
 
 
-def _all(settings: SilenceSettings) -> "list[tuple[str, Silence]]":
+def _read_from(settings: PlaceSettings) -> Place | None:
+    """Where our own lie; None, and a warning, where nobody evaluates and Alertmanager keeps some."""
+    from queries.alerts.delivery.receivers import alertmanager_silences  # noqa: PLC0415
+
+    return place_or_warning(settings) if alertmanager_silences(settings) else place_of(settings)
+
+
+def _all(settings: PlaceSettings, place: Place | None) -> "list[tuple[str, Silence]]":
     from queries.alerts.delivery.receivers import alertmanager_silences, own_silences  # noqa: PLC0415
 
     alertmanager = alertmanager_silences(settings)
     found = [(ALERTMANAGER, silence) for silence in alertmanager.all()] if alertmanager else []
-    found += [(OWN, silence) for silence in own_silences(settings).all()]
+    found += [(OWN, silence) for silence in own_silences(place).all()] if place else []
     return sorted(found, key=lambda one: one[1].ends_at)
 
 

@@ -25,6 +25,7 @@ from queries.alerts.notifying import Receiver
 from queries.errors import CallError
 from tachograph import Settings, application
 from tests.fixtures.alert_receivers import WITHIN_S, ReceivingServer, alert, minutes, receiving
+from tests.fixtures.alert_state import left_behind
 from tests.fixtures.alertmanagers import needs_alertmanager, quick_config, running_alertmanager
 
 
@@ -128,6 +129,7 @@ def test_how_receivers_do_is_known_to_other_processes(server: ReceivingServer, t
     after_restart.send([alert()])
     (delivering,) = states_of(settings)
     assert (delivering.state, delivering.error) == ("delivering", "")
+    left_behind(tmp_path)
     shown = CliRunner().invoke(application(), ["alerts", "list"], env={"TACHOGRAPH_DATA_DIR": str(tmp_path)}).output
     assert f"delivering to {receiver.name} since" in shown
     named(tmp_path, alert_webhooks=SecretStr(f"{server.url}/another"))

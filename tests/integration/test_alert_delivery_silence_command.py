@@ -10,6 +10,8 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from queries.alerts.delivery.receivers import receivers_of
+from queries.alerts.errors import NotEvaluatedError
+from queries.alerts.memory import Memory
 from queries.alerts.states import State
 from queries.errors import CallError
 from tachograph import Settings, application
@@ -52,6 +54,7 @@ class Command:
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.chdir(tmp_path)
+    left_behind(tmp_path)
     return Command(tmp_path)
 
 
@@ -94,10 +97,29 @@ def test_names_stay_whole_and_only_comments_fold(command: Command, monkeypatch: 
 
 
 def test_a_silence_that_matches_no_alert_of_now_is_warned_of(command: Command, tmp_path: Path) -> None:
-    assert command.said("create", "alertname=StuckInPlain", "--comment", "x") == "", "no evaluator, nobody can tell"
+    assert "matches no alert of now" in command.said("create", "alertname=StuckInPlain", "--comment", "x")
     left_behind(tmp_path, entry("StuckInPlain", State.FIRING), entry("ClockSkew", State.RESOLVED))
     assert command.said("create", "alertname=StuckInPlain", "--comment", "x") == ""
     assert "matches no alert of now" in command.said("create", "alertname=ClockSkew", "--comment", "x")
+
+
+CREATING = ("create", "alertname=StuckInPlain", "--comment", "x")
+
+
+def test_whether_it_matches_is_unknown_before_the_first_look(command: Command, tmp_path: Path) -> None:
+    command.environment["TACHOGRAPH_DATA_DIR"] = str(tmp_path / "new")
+    Memory(tmp_path / "new" / "alerts").close()
+    assert "whether it matches an alert is unknown" in command.said(*CREATING)
+
+
+@pytest.mark.parametrize("arguments", [CREATING, ("list",), ("list", "--json"), ("expire", "5fee4f72")])
+def test_where_no_evaluator_ever_ran_nothing_is_silenced_and_nothing_written(
+    command: Command, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    command.environment["TACHOGRAPH_DATA_DIR"] = str(tmp_path / "elsewhere")
+    with pytest.raises(NotEvaluatedError, match=f"ever ran on {tmp_path / 'elsewhere'}: name the --data-dir"):
+        command(*arguments)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize(
@@ -130,3 +152,19 @@ def test_a_silence_is_kept_wherever_it_is_needed(command: Command, tmp_path: Pat
         command("expire", *(one["id"] for one in command.listed()))
         assert command.listed() == []
         assert {one["status"]["state"] for one in running.ask("/api/v2/silences")} == {"expired"}
+
+
+@needs_alertmanager
+def test_alertmanagers_silences_need_no_data_directory(command: Command, tmp_path: Path) -> None:
+    with receiving() as server, running_alertmanager(tmp_path / "alertmanager", quick_config(server.url)) as running:
+        command.environment |= {
+            "TACHOGRAPH_ALERTMANAGER_URLS": running.url,
+            "TACHOGRAPH_DATA_DIR": str(tmp_path / "no"),
+        }
+        assert "warning: no evaluator of alerts ever ran" in command.said(*CREATING)
+        (made,) = command.listed()
+        assert command("expire", made["id"]) == f"{made['id']} alertmanager ended\n"
+        command.environment["TACHOGRAPH_ALERT_WEBHOOKS"] = f"{server.url}/hook"
+        with pytest.raises(NotEvaluatedError):
+            command(*CREATING)
+        assert command.listed() == [], "made everywhere or nowhere"

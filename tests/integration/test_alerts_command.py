@@ -57,6 +57,8 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
 
 def listed(addresses: Addresses) -> dict[str, Any]:
     told = tachograph(addresses, "alerts", "list", "--json")
+    if told.returncode == 1 and not told.stdout:  # It has not looked yet.
+        return {"alerts": []}
     assert told.returncode == 0, told.stderr
     return dict(json.loads(told.stdout))
 
@@ -110,7 +112,29 @@ def test_the_evaluator_fires_remembers_and_stores_its_history(collector: Address
     assert process.returncode == 0, said
     assert time.monotonic() - began < 10
     assert "StuckInPlain" in tachograph(collector, "alerts", "list").stdout
+    silenced_from_elsewhere(collector)
     assert "StuckInPlain" in tachograph(collector, "alerts", "history").stdout
+
+
+def silenced_from_elsewhere(addresses: Addresses) -> None:
+    """Whoever names no data directory finds the running collector's: no other is looked at or made."""
+    home = addresses.data_dir / "somebody"
+    environment = addresses.environment() | {"HOME": str(home), "XDG_DATA_HOME": str(home)}
+    del environment["TACHOGRAPH_DATA_DIR"]
+
+    def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+        call = [sys.executable, "-m", "tachograph", "alerts", *arguments]
+        return subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False)
+
+    made = ran("silence", "create", "alertname=StuckInPlain", "--comment", "known")
+    assert made.returncode == 0, made.stderr
+    assert made.stderr == f"it is kept in {addresses.data_dir}, the running collector's data directory\n"
+    shown = ran("list")
+    assert shown.returncode == 0, shown.stderr
+    assert "firing (silenced)" in shown.stdout
+    assert f", on {addresses.data_dir}" in shown.stdout
+    assert ran("silence", "expire", made.stdout[:8]).stdout == made.stdout.replace("\n", " ended\n")
+    assert not home.exists()
 
 
 def firing(addresses: Addresses) -> dict[str, Any]:

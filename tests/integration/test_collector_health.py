@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 from clickhouse_connect.driver.client import Client
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from collector.acceptance import StoreUnavailableError
 from collector.clickhouse import connection_string
@@ -19,6 +21,7 @@ from collector.clock_offsets import ClockWatch
 from collector.health import Health
 from collector.metrics import CollectorMetrics
 from collector.own_metrics import ClockMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
+from collector.receivers.health import HealthReceiver
 from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
@@ -79,6 +82,7 @@ def test_state_is_what_the_doctor_reads(doors: Doors) -> None:
     state = get(doors, "/state").json()
     assert set(state) == {
         "version",
+        "data_dir",
         "now_unix_ms",
         "ledger",
         "stored_by_day",
@@ -90,6 +94,15 @@ def test_state_is_what_the_doctor_reads(doors: Doors) -> None:
     }
     assert sum(state["stored_by_day"].values()) == 4
     assert state["ledger"]["grpc"]["stored"] == 3
+
+
+@pytest.mark.parametrize(("asker", "told"), [("127.0.0.1", ["/data"]), ("::1", ["/data"]), ("10.0.0.7", [])])
+def test_where_the_data_lies_is_told_to_this_machine_only(asker: str, told: list[str]) -> None:
+    health = HealthReceiver(Health(), CollectorMetrics(), lambda: {"version": "1", "data_dir": "/data"})
+    with TestClient(Starlette(routes=health.routes), client=(asker, 50_000)) as client:
+        state = client.get("/state").json()
+    assert state.pop("version") == "1"
+    assert list(state.values()) == told
 
 
 def test_alive_and_storing_are_told_apart(tmp_path: Path) -> None:

@@ -1,15 +1,28 @@
-"""What `tachograph alerts list` says of silences."""
+"""What `tachograph alerts list` says, of silences too, and where it looks."""
 
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from queries.alerts.delivery.silences import OwnSilences, new_silence
+from queries.alerts.errors import NotEvaluatedError
+from queries.alerts.loading import load_rules
+from queries.alerts.memory import Memory
 from queries.alerts.states import State
-from queries.commands.alerts.listing import alerts_table, silences_in_force
-from tests.fixtures.alert_state import HOST, entry
+from queries.commands.alerts.listing import alerts_table, list_alerts, silences_in_force
+from queries.commands.alerts.place import place_of, told_data_dir
+from tachograph import Settings
+from tests.fixtures.alert_state import HOST, entry, left_behind
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -52,3 +65,107 @@ def test_alerts_are_listed_while_alertmanager_is_away(tmp_path: Path) -> None:
     silences, trouble = silences_in_force(settings(tmp_path, "http://127.0.0.1:9"), NOW + timedelta(minutes=1))
     assert len(silences) == 1
     assert "127.0.0.1:9" in trouble
+
+
+def test_where_no_evaluator_ever_ran_every_rule_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = Settings(_env_file=None, data_dir=tmp_path / "no")
+    with pytest.raises(NotEvaluatedError, match=f"ever ran on {tmp_path / 'no'}: name the --data-dir") as refused:
+        list_alerts(nowhere, as_json=False)
+    assert refused.value.exit_code == 1
+    said = capsys.readouterr().out
+    assert "inactive" not in said
+    assert [line.split()[-1] for line in said.splitlines()[1:]] == ["unknown"] * len(load_rules().rules)
+    with pytest.raises(NotEvaluatedError):
+        list_alerts(nowhere, as_json=True)
+    assert capsys.readouterr().out == ""
+
+
+def test_before_the_first_look_every_rule_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Memory(tmp_path / "alerts").close()
+    with pytest.raises(NotEvaluatedError, match=f"on {tmp_path} has not looked yet"):
+        list_alerts(Settings(_env_file=None, data_dir=tmp_path), as_json=False)
+    assert "unknown" in capsys.readouterr().out
+
+
+def test_a_named_data_directory_is_asked_for_nowhere(tmp_path: Path) -> None:
+    left_behind(tmp_path)
+    with telling(tmp_path / "told") as url:
+        left_behind(tmp_path / "told")
+        assert place_of(looking(tmp_path, tmp_path, url)).data_dir == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("told_ago_s", "default_ago_s", "found"),
+    [(1.0, None, "told"), (None, 1.0, "default"), (1.0, 9.0, "told"), (9.0, 1.0, "default")],
+)
+def test_of_the_collectors_and_the_default_directory_the_one_looked_at_last(
+    tmp_path: Path, told_ago_s: float | None, default_ago_s: float | None, found: str
+) -> None:
+    for name, ago_s in (("told", told_ago_s), ("default", default_ago_s)):
+        if ago_s is not None:
+            left_behind(tmp_path / name, ago_s=ago_s)
+    with telling(tmp_path / "told") as url:
+        assert place_of(looking(tmp_path / "default", None, url)).data_dir == tmp_path / found
+
+
+def test_an_evaluator_that_has_just_begun_goes_before_one_of_long_ago(tmp_path: Path) -> None:
+    left_behind(tmp_path / "default", ago_s=900.0)
+    Memory(tmp_path / "told" / "alerts").close()
+    with telling(tmp_path / "told") as url:
+        assert place_of(looking(tmp_path / "default", None, url)).data_dir == tmp_path / "told"
+
+
+def test_both_are_named_where_nobody_evaluates(tmp_path: Path) -> None:
+    with telling(tmp_path / "told") as url, pytest.raises(NotEvaluatedError) as nowhere:
+        place_of(looking(tmp_path / "default", None, url))
+    assert f"ever ran on {tmp_path / 'told'} or {tmp_path / 'default'}: " in str(nowhere.value)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "", "no url", "http://[::1"])
+def test_without_a_collector_the_default_directory_is_looked_at(tmp_path: Path, url: str) -> None:
+    left_behind(tmp_path)
+    assert place_of(looking(tmp_path, None, url)).data_dir == tmp_path
+
+
+def test_a_collector_elsewhere_does_not_tell_its_directory() -> None:
+    with telling(None) as url:
+        assert told_data_dir(url) is None
+
+
+def test_settings_know_whether_the_data_directory_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TACHOGRAPH_DATA_DIR", raising=False)
+    assert Settings(_env_file=None).for_readers().named_data_dir is None
+    assert Settings(_env_file=None, data_dir=tmp_path).for_readers().named_data_dir == tmp_path
+    monkeypatch.setenv("TACHOGRAPH_DATA_DIR", str(tmp_path))
+    assert Settings(_env_file=None).for_readers().named_data_dir == tmp_path
+
+
+def looking(data_dir: Path, named: Path | None, url: str) -> Any:
+    reader = url.replace("http://", "http://grafana:secret@", 1)
+    return SimpleNamespace(data_dir=data_dir, named_data_dir=named, collector_url=reader, alertmanager_urls="")
+
+
+@contextmanager
+def telling(data_dir: Path | None) -> Iterator[str]:
+    """A collector that tells a reader where its data lies, or does not; by URL."""
+    told = {"version": "1"} | ({"data_dir": str(data_dir)} if data_dir else {})
+    asked_as = "Basic " + base64.b64encode(b"grafana:secret").decode()
+
+    class Door(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            is_right = self.path == "/state" and self.headers["Authorization"] == asked_as
+            self.send_response(200 if is_right else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(told).encode())
+
+        def log_message(self, *_: object) -> None:
+            """It is no news."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

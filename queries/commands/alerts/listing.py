@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -12,7 +13,9 @@ from rich.table import Table
 
 from engine_hooks.commands.terminal import folding, output_console
 from queries.alerts.delivery.settings import SilenceSettings
-from queries.commands.alerts.settings import StandingSettings, state_directory
+from queries.alerts.errors import NotEvaluatedError
+from queries.commands.alerts.place import place_of, standing_at
+from queries.commands.alerts.settings import StandingSettings
 from queries.errors import QueriesError
 
 if TYPE_CHECKING:
@@ -27,45 +30,56 @@ _SHOWN_FIRST: Final = ("firing", "no_data", "pending", "resolved", "gone")
 def list_alerts(
     settings: StandingSettings, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
-    """Show rules, alerts that are not inactive, and receivers, as this data directory's evaluator last left them."""
+    """Show rules, alerts that are not inactive, and receivers, as the evaluator last left them: that of the data directory
+    that is named, or else of the running collector's.
+
+    Exit codes: 0 shown; 1 where alerts stand is unknown: nobody evaluated there (with --json nothing is shown then).
+    """
     from queries.alerts.delivery.receivers import states_of  # noqa: PLC0415 (as below)
     from queries.alerts.loading import load_rules  # noqa: PLC0415 (slow to load)
-    from queries.alerts.memory import document_of, remembered  # noqa: PLC0415
+    from queries.alerts.memory import document_of  # noqa: PLC0415
 
     rules = load_rules(settings.alert_rules, settings.alert_interval_s)
-    entries, counters = remembered(state_directory(settings))
+    try:
+        place = place_of(settings)
+        entries, counters = standing_at(place)
+    except NotEvaluatedError:
+        if not as_json:
+            output_console().print(folding(rules_table(rules, None)))
+        raise
     if as_json:
         document = {
             "rules": [rule.alert for rule in rules.rules],
             "refused": [str(refused) for refused in rules.refused],
             "alerts": [document_of(entry) for entry in entries.values()],
-            "receivers": [state.model_dump(mode="json") for state in states_of(settings)],
+            "receivers": [state.model_dump(mode="json") for state in states_of(place)],
             "counters": counters,
         }
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
         return
     console = output_console()
     console.print(folding(rules_table(rules, list(entries.values()))))
-    silences, trouble = silences_in_force(settings, datetime.now(UTC))
+    silences, trouble = silences_in_force(place, datetime.now(UTC))
     if entries:
         console.print(folding(alerts_table(list(entries.values()), silences)))
     if trouble:
         console.print(f"[red]Alertmanager's silences are not known[/]: {escape(trouble)}", soft_wrap=True)
-    for state in states_of(settings):
+    for state in states_of(place):
         console.print(receiver_line(state), soft_wrap=True)
     for refused in rules.refused:
         console.print(f"[red]refused[/] {refused}", soft_wrap=True)
-    console.print(last_evaluation(counters), soft_wrap=True)
+    console.print(escape(last_evaluation(place.data_dir, counters)), soft_wrap=True)
 
 
-def rules_table(rules: "Rules", entries: "list[Entry]") -> Table:
-    """One line a rule."""
+def rules_table(rules: "Rules", entries: "list[Entry] | None") -> Table:
+    """One line a rule; None where nobody knows how they stand."""
     table = Table("rule", "asks", "severity", "fires on for", "alerts", box=None, pad_edge=False)
     for rule in rules.rules:
-        states = [str(entry.standing.state) for entry in entries if entry.rule == rule.alert]
+        states = [str(entry.standing.state) for entry in entries or () if entry.rule == rule.alert]
         counted = ", ".join(f"{states.count(state)} {state}" for state in _SHOWN_FIRST if state in states)
+        quiet = "unknown" if entries is None else "inactive"
         asks = rule.query or f"the {rule.watches}"
-        table.add_row(rule.alert, asks, rule.severity, f"{rule.keep_firing_for:,.0f} s", counted or "inactive")
+        table.add_row(rule.alert, asks, rule.severity, f"{rule.keep_firing_for:,.0f} s", counted or quiet)
     return table
 
 
@@ -108,17 +122,17 @@ def receiver_line(state: "ReceiverState") -> str:
     return f"{line}: {escape(state.error)}" if state.error else line
 
 
-def last_evaluation(counters: Mapping[str, float]) -> str:
-    """When, and what went wrong since the evaluator began."""
-    if "evaluated_at" not in counters:
-        return "no evaluator ever ran on this data directory: `tachograph alerts run` is one"
+def last_evaluation(data_dir: Path, counters: Mapping[str, float]) -> str:
+    """When, where, and what went wrong since the evaluator began."""
     at = datetime.fromtimestamp(counters["evaluated_at"], UTC)
     troubles = [
         f"{name.replace('_', ' ')} {value:,.0f}"
         for name, value in sorted(counters.items())
         if value and name not in _FIGURES
     ]
-    return f"last evaluated {at:%Y-%m-%d %H:%M:%S} UTC" + (f"; {', '.join(troubles)}" if troubles else "")
+    return f"last evaluated {at:%Y-%m-%d %H:%M:%S} UTC, on {data_dir}" + (
+        f"; {', '.join(troubles)}" if troubles else ""
+    )
 
 
 _FIGURES: Final = ("evaluated_at", "evaluations", "history_rows_stored", "alerts_sent")

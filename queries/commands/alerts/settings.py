@@ -29,11 +29,22 @@ class EvaluatingSettings(RuleSettings, HistorySettings, Protocol):
     def rows_url(self) -> str: ...
 
 
-class StandingSettings(RuleSettings, SilenceSettings, Protocol):
+class PlaceSettings(SilenceSettings, Protocol):
+    """Where an evaluator keeps its state and silences, or whom to ask for that."""
+
+    @property
+    def named_data_dir(self) -> Path | None:
+        """The data directory where somebody named it, None where it is the default."""
+
+    @property
+    def collector_url(self) -> str: ...
+
+
+class StandingSettings(RuleSettings, PlaceSettings, Protocol):
     """The rules, how their evaluator left the alerts, and what silences them."""
 
 
-class SilencingSettings(RuleSettings, ReceiverSettings, Protocol):
+class SilencingSettings(RuleSettings, ReceiverSettings, PlaceSettings, Protocol):
     """Where silences are kept, and the rules that they may name."""
 
 
