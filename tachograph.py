@@ -1,8 +1,8 @@
 """The command line: settings, and the wiring of the rooms. What a command does stands in its room's `commands`,
 and `registering` there names them all.
 
-Exit codes: 0 done; 1 a fault of the run (said in one line); 2 a wrong call or setting;
-a room's own codes are named in its exceptions.
+Exit codes: 0 done; 1 a fault of the run (said in one line); 2 a wrong call or setting; 74 standard output cannot be
+written; a room's own codes are named in its exceptions.
 """
 
 import functools
@@ -44,6 +44,7 @@ try:
     from dashboards.access import check_access
     from dashboards.errors import DashboardsError
     from engine_hooks.commands import registering as engines
+    from engine_hooks.commands import standard_output
     from engine_hooks.commands.usage import OneLineUsage
     from engine_hooks.errors import EngineHooksError
     from queries.client import shown
@@ -410,8 +411,12 @@ def application() -> typer.Typer:
 
 def main() -> None:
     """Entry point. Every foreseen error becomes one line and an exit code, and so does every other."""
+    standard_output.watch()
     try:
-        application()()
+        try:
+            application()()
+        finally:
+            standard_output.flush()
     except (CollectorError, DashboardsError, EngineHooksError, QueriesError) as error:
         fail(str(error))
         sys.exit(getattr(error, "exit_code", 1))
@@ -419,7 +424,11 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        standard_output.silence()
+    except standard_output.OutputError as wrong:
+        standard_output.silence()
+        fail(str(wrong))
+        sys.exit(standard_output.EXIT_CODE)
     except Exception as defect:
         report_defect(defect)
         sys.exit(1)

@@ -131,8 +131,10 @@ def catalogue_table(queries: Iterable[Query]) -> bytes:
 
 
 def catalogue_json(queries: Iterable[Query]) -> bytes:
-    """The catalogue for scripts."""
-    entries = [{name: value for name, value in asdict(query).items() if name != "sql"} for query in queries]
+    """The catalogue for scripts: what can be asked and what it answers, not how."""
+    entries = [
+        {name: value for name, value in asdict(query).items() if name not in ("sql", "rows")} for query in queries
+    ]
     return json.dumps(entries, indent=1).encode() + b"\n"
 
 

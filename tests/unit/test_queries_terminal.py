@@ -1,12 +1,13 @@
 """Tables for the eye: units, times in human units, and no folded columns."""
 
+import json
 from datetime import datetime
 
 import pytest
 from rich.text import Text
 
-from queries.catalogue import Column, find
-from queries.terminal import answer_table, catalogue_table, cell_text, heading, printed, visible
+from queries.catalogue import Column, find, load
+from queries.terminal import answer_table, catalogue_json, catalogue_table, cell_text, heading, printed, visible
 
 WHEN = datetime(2026, 11, 1, 0, 0, 0, 123456)  # noqa: DTZ001 (as the driver gives it: UTC)
 
@@ -32,6 +33,13 @@ WHEN = datetime(2026, 11, 1, 0, 0, 0, 123456)  # noqa: DTZ001 (as the driver giv
 )
 def test_values(name: str, unit: str, value: object, text: str) -> None:
     assert cell_text(Column(name, unit, "…"), value) == text
+
+
+def test_the_catalogue_for_scripts_names_every_query() -> None:
+    entries = json.loads(catalogue_json(load().values()))
+    assert [entry["name"] for entry in entries] == list(load())
+    assert {"question", "parameters", "columns", "example"} <= entries[0].keys()
+    assert not {"sql", "rows"} & entries[0].keys()
 
 
 def test_headings_name_the_unit_shown() -> None:
@@ -60,7 +68,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_none_folded(monkeypatch: pytes
     assert "gpu-node-024" in narrow
     assert "2,266.8" in narrow
     assert "2026-11-01" not in narrow
-    assert "all 30 columns" in narrow.replace("\n", " ")
+    assert f"all {len(query.columns)} columns" in narrow.replace("\n", " ")
     monkeypatch.delenv("COLUMNS")
     elsewhere = answer_table(query, [row]).decode()
     assert "2026-11-01 00:00:00.123" in elsewhere
