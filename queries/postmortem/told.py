@@ -110,6 +110,8 @@ def told_range(
     if not cells:
         of = f" of engine {engine}" if engine else ""
         raise UnknownCellError(f"no cell{of} is stored in that range: `tachograph query engines` lists what is")
+    # A clock that is ahead makes no cell newer than its arrival.
+    cells.sort(key=lambda cell: min(cell["ended_at"], cell["last_received_at"]), reverse=True)
     flagged = [cell for cell in cells if any(cell[flag] for flag in FLAGS)]
     looked_at = (flagged or cells[:1])[:CELLS_DIAGNOSED_MAX]
     stories = [told(url, cell["cell"], cell["service_instance_id"]) for cell in progress(looked_at)]

@@ -9,6 +9,8 @@ from engine_hooks.contract.names import CELL_WINDOW_NS
 
 SLOT_S: Final = CELL_WINDOW_NS // 1_000_000_000
 """Time that one place in a row stands for, in s."""
+CLOCK_OFF_ABOVE_S: Final = 5.0
+"""A clock that is ahead by more is told of; as the query `clock_skew` has it."""
 
 
 class Cell(NamedTuple):
@@ -17,6 +19,8 @@ class Cell(NamedTuple):
     cell: str
     started_at: datetime
     ended_at: datetime
+    received_at: datetime
+    """Its last arrival, by the collector's clock."""
     plain_fraction: float | None
     """None where there is nothing to judge: no ordinary decoding, or no speculative graph to choose."""
     stuck: bool
@@ -30,6 +34,17 @@ class Cell(NamedTuple):
         length = round((self.ended_at - self.started_at).total_seconds() / SLOT_S)
         return range(first, first + max(1, length))
 
+    @property
+    def seen_at(self) -> datetime:
+        """When it was last heard of: a clock that is ahead makes no cell newer than its arrival."""
+        return min(self.ended_at, self.received_at)
+
+    @property
+    def ahead_s(self) -> float:
+        """By how much its engine's clock is ahead, at least, in s; 0 where it is not, or by no more than records travel."""
+        ahead_s = (self.ended_at - self.received_at).total_seconds()
+        return ahead_s if ahead_s > CLOCK_OFF_ABOVE_S else 0.0
+
 
 class Engine(NamedTuple):
     """One row."""
@@ -39,7 +54,7 @@ class Engine(NamedTuple):
     engine_package: str
     engine_recipe: str
     cells: tuple[Cell, ...]
-    """The oldest first; of those that begin in one slot the worst."""
+    """The one heard of last at the end; of those that begin in one slot the worst."""
     lost_s: float
     """Wall time of decisions that inflated estimates turned to a worse graph, over all its cells here, in s."""
     stuck_cells: int
@@ -92,7 +107,7 @@ def _engine(name: str, rows: list[Mapping[str, Any]]) -> Engine:
         host_name=latest["host_name"],
         engine_package=latest["engine_package"],
         engine_recipe=latest["engine_recipe"],
-        cells=tuple(shown[slot] for slot in sorted(shown)),
+        cells=tuple(sorted(shown.values(), key=lambda cell: (cell.seen_at, cell.started_at))),
         lost_s=sum(row["turned_s"] for row in rows),
         stuck_cells=sum(row["stuck"] for row in rows),
     )
@@ -103,6 +118,7 @@ def _cell(row: Mapping[str, Any]) -> Cell:
         cell=row["cell"],
         started_at=in_utc(row["started_at"]),
         ended_at=in_utc(row["ended_at"]),
+        received_at=in_utc(row["last_received_at"]),
         plain_fraction=row["plain_fraction"] if row["has_speculative"] else None,
         stuck=bool(row["stuck"]),
         inflated=bool(row["inflated"]),

@@ -147,7 +147,7 @@ def _title(seen: Seen, engines: Sequence[Engine], view: View) -> Text:
 
 
 def _state(seen: Seen, view: View, now: datetime) -> Text:
-    """What is wrong, with the age of what is shown; else what was noted last."""
+    """What is wrong, with the age of what is shown; else whose clock is ahead, and what was noted last."""
     problem = seen.problem
     if not problem and view.waiting_s > WAITING_AFTER_S:
         problem = f"ClickHouse has not answered for {view.waiting_s:.0f} s"
@@ -156,14 +156,36 @@ def _state(seen: Seen, view: View, now: datetime) -> Text:
         return Text(f"! {age}{shown(problem)}", style="bold #d6204e")
     noted = " · ".join(f"{mark.at:%H:%M:%S} {shown(mark.text)}" + (f" ({shown(mark.about)})" if mark.about else "")
                        for mark in seen.marks[:3])  # fmt: skip
-    return Text(f"▼ {noted}" if noted else "", style="bold" if noted else "")
+    line = Text(_clocks(seen.engines), style="bold #d9480f")
+    if noted:
+        line.append(f"  ▼ {noted}" if line else f"▼ {noted}", style="not bold default" if line else "bold")
+    return line
+
+
+def _clocks(engines: Sequence[Engine]) -> str:
+    """Whose clock is ahead, the furthest in front; '' where none is."""
+    ahead: dict[str, float] = {}
+    for one in engines:
+        host = shown(one.host_name) or label_of(one)
+        ahead[host] = max(ahead.get(host, 0.0), one.newest.ahead_s)
+    found = sorted((host for host, ahead_s in ahead.items() if ahead_s), key=lambda host: (-ahead[host], host))
+    more = f", and {counted(len(found) - 1, 'host')} more" if found[1:] else ""
+    return f"! {found[0]}: {clock_words(ahead[found[0]])}{more}" if found else ""
+
+
+def clock_words(ahead_s: float) -> str:
+    """That a clock is ahead, and by how much."""
+    return f"clock {age_of(ahead_s)} ahead"
 
 
 def age_of(seconds: float) -> str:
     """How long ago, in its largest unit."""
     if seconds < 120:
         return f"{max(0, seconds):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+    minutes, hours = round(seconds / 60), round(seconds / 3600)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{hours} h" if hours < 48 else f"{seconds / 86_400:,.0f} d"
 
 
 def _nothing(seen: Seen, view: View) -> list[Text]:
@@ -176,9 +198,9 @@ def _nothing(seen: Seen, view: View) -> list[Text]:
 
 def _grid(seen: Seen, engines: Sequence[Engine], view: View, size: Size) -> list[Text]:
     columns = columns_for(size.width, engines)
-    newest = max(slot for one in seen.engines for slot in one.newest.slots)
+    newest = _last_slot(seen)
     if size.height is None:
-        oldest = min(one.cells[0].slots.start for one in engines)
+        oldest = min(cell.slots.start for one in engines for cell in one.cells)
         columns = replace(columns, slots=min(columns.slots, max(PRINTED_SLOTS_MIN, newest - oldest + 1)))
     slots = range(newest - columns.slots + 1, newest + 1)
     chosen = selected_engine(engines, view)
@@ -193,6 +215,13 @@ def _grid(seen: Seen, engines: Sequence[Engine], view: View, size: Size) -> list
         *_headline(view, size.width),
         Text(LEGEND, style="dim"),
     ]
+
+
+def _last_slot(seen: Seen) -> int:
+    """The slot that time ends in: of the cells that do not lie in the future, the last one's."""
+    now = max(slot_of(one.newest.seen_at) for one in seen.engines)
+    cells = (cell.slots for one in seen.engines for cell in one.cells)
+    return max((min(slots[-1], now) for slots in cells if slots.start <= now), default=now)
 
 
 def _page(engines: Sequence[Engine], chosen: Engine, size: Size) -> Sequence[Engine]:
@@ -237,8 +266,8 @@ def _marks(seen: Seen, columns: Columns, slots: range) -> Text:
 
 
 def _row(engine: Engine, columns: Columns, slots: range, seen: Seen, chosen: Cell | None) -> Text:
-    newest = seen.newest or engine.newest.ended_at
-    behind_s = (newest - engine.newest.ended_at).total_seconds()
+    newest = seen.newest or engine.newest.seen_at
+    behind_s = (newest - engine.newest.seen_at).total_seconds()
     name_style = "bold" if chosen else ""
     line = Text("> " if chosen else "  ", style=name_style)
     line.append(fitted(label_of(engine), columns.name) + " ", style=name_style)
@@ -258,12 +287,21 @@ def _figure(value: float | None) -> str:
 
 
 def _slots(engine: Engine, slots: range, chosen: Cell | None) -> Iterator[Text]:
-    by_slot = {slot: cell for cell in engine.cells for slot in cell.slots}
+    by_slot = {slot: cell for cell in engine.cells for slot in _within(cell.slots, slots)}
     # A long cell does not hide those that begin within it.
-    by_slot |= {cell.slots.start: cell for cell in engine.cells}
+    by_slot |= {cell.slots.start: cell for cell in engine.cells if cell.slots.start in slots}
+    if not by_slot and engine.newest.ahead_s:
+        width = SLOT_COLUMNS * len(slots)
+        yield Text(fitted(f"{clock_words(engine.newest.ahead_s):>{width}}", width), style="bold #d9480f")
+        return
     for slot in slots:
         cell = by_slot.get(slot)
         yield _drawn(cell, is_chosen=cell is chosen) if cell else Text(" " * SLOT_COLUMNS)
+
+
+def _within(these: range, those: range) -> range:
+    """What two stretches have in common."""
+    return range(max(these.start, those.start), min(these.stop, those.stop))
 
 
 def _drawn(cell: Cell, *, is_chosen: bool) -> Text:

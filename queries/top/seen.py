@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from queries.annotations.marks import Mark, mark_of
 from queries.errors import QueriesError
 from queries.runner import run
-from queries.top.fleet import SLOT_S, Engine, engines_of, in_utc
+from queries.top.fleet import SLOT_S, Engine, engines_of
 
 RANGES_S: Final = (600, 1800, 3600)
 """Times that are asked for, in s: a few, so that terminals of nearly the same width ask the same."""
@@ -31,8 +31,8 @@ class Seen(NamedTuple):
 
     @property
     def newest(self) -> datetime | None:
-        """The last observed completion, by its engine's clock."""
-        return max((one.newest.ended_at for one in self.engines), default=None)
+        """The last observed completion, by its engine's clock or its arrival, whichever is earlier."""
+        return max((one.newest.seen_at for one in self.engines), default=None)
 
 
 def range_for(slots: int) -> int:
@@ -65,9 +65,11 @@ def answered(url: str, last_s: int) -> Seen:
         # Nobody judges for this store, or has yet.
         rows = run("cells", url, "rows", last_s=last_s, limit=CELLS_MAX)
     known = Seen(tuple(engines_of(rows)), at=datetime.now(UTC), cut=len(rows) == CELLS_MAX)
-    if not rows:
+    if known.newest is None:
         return known
-    since = max(in_utc(row["ended_at"]) for row in rows) - timedelta(seconds=last_s)
+    since = known.newest - timedelta(seconds=last_s)
+    # Cells of a clock that was ahead, and long gone, lie in the future still.
+    known = known._replace(engines=tuple(one for one in known.engines if one.newest.seen_at >= since))
     try:
         noted = run("annotations", url, "rows", limit=MARKS_MAX, **{"from": since, "to": "now"})
     except QueriesError as wrong:

@@ -14,10 +14,12 @@ from clickhouse_connect.driver.client import Client
 
 from collector.clickhouse import connection_string
 from collector.sql_endpoint.server import serving_sql
+from engine_hooks.contract.span import EXECUTION_COLUMNS
+from queries.postmortem.told import told_range
 from tests.fixtures.asking import START
 from tests.fixtures.databases import SERVER_URL
 from tests.fixtures.ports import free_port
-from tests.fixtures.query_rows import ENGINE, believing, insert, round_of
+from tests.fixtures.query_rows import ENGINE, believing, insert, round_of, row_of
 from tests.fixtures.terminals import Terminal, on_terminal
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +36,17 @@ def fill(client: Client) -> None:
         slow = [round_of(cell * 1000 + n, begin + 13 * n, "decode", 13, **choice) for n in range(800)]
         insert(client, fast, HEALTHY)
         insert(client, slow if cell else fast, STUCK)
+
+
+def insert_ahead(client: Client, ahead_s: int) -> None:
+    """The healthy engine once more, on a host whose clock is ahead; its executions arrive as they end."""
+    engine = ENGINE._replace(service_instance_id="node-9-z", host_name="node-9")
+    rows = []
+    for n in range(400):
+        at_ms = 250 * n
+        one = round_of(n, at_ms + 1000 * ahead_s, "P128", 28, **believing({"P128": (28, 10)}))
+        rows.append([*row_of(one, engine), START + timedelta(milliseconds=at_ms + 28)])
+    client.insert("new_executions", rows, column_names=[*EXECUTION_COLUMNS, "received_at"])
 
 
 def environment(url: str, **more: str) -> dict[str, str]:
@@ -188,6 +201,27 @@ def test_once_prints_a_frame_for_scripts(url: str) -> None:
     only = run(url, "--once", "--host", "NODE-2")
     assert "node-1" not in only.stdout
     assert "node-2-b" in only.stdout
+
+
+@pytest.mark.parametrize(("ahead_s", "words"), [(7200, "clock 2 h ahead"), (94_608_000, "clock 1,095 d ahead")])
+def test_one_clock_that_is_ahead_hides_no_engine(filled: Client, clickhouse_url: str, ahead_s: int, words: str) -> None:
+    insert_ahead(filled, ahead_s)
+    title, state, *rest = run(clickhouse_url, "--once").stdout.splitlines()
+    assert title == "tachograph top  3 engines, 1 stuck, 0 inflated  by lost  00:01:41 UTC"
+    assert state == f"! node-9: {words}"
+    rows = {line[2:10]: line.rstrip() for line in rest}
+    assert rows["node-1-a"].endswith("S P!P!P!")
+    assert rows["node-2-b"].endswith("S S S S")
+    assert rows["node-9-z"].endswith(words)
+    assert not any(f" -{unit}" in line for unit in "123456789" for line in rest)
+
+
+def test_a_post_mortem_of_the_newest_cell_is_not_of_one_to_come(clickhouse: Client, clickhouse_url: str) -> None:
+    choice = believing({"decode": (13, 4), "P128": (28, 10)})
+    insert(clickhouse, [round_of(n, 90_000 + 28 * n, "P128", 28, **choice) for n in range(400)], HEALTHY)
+    insert_ahead(clickhouse, 7200)
+    (newest,) = told_range(clickhouse_url).told
+    assert newest.recorded.engine.host_name == "node-2"
 
 
 def test_once_into_a_pipe_cuts_no_name(filled: Client, clickhouse_url: str) -> None:

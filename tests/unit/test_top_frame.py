@@ -9,15 +9,15 @@ from rich.cells import cell_len
 from engine_hooks.commands.terminal import WIDTH_ELSEWHERE
 from queries.annotations.marks import Mark
 from queries.top.fleet import Sort, arranged, engines_of
-from queries.top.frame import LEGEND, Size, View, frame
+from queries.top.frame import LEGEND, Size, View, age_of, frame
 from queries.top.seen import Seen, range_for
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 NOW = START + timedelta(minutes=10)
 
 
-def row(engine: str, begin_s: float, length_s: float = 29.9, **changes: Any) -> dict[str, Any]:
-    """One row of `cells`."""
+def row(engine: str, begin_s: float, length_s: float = 29.9, ahead_s: float = 0.0, **changes: Any) -> dict[str, Any]:
+    """One row of `cells`, of an engine whose clock is ahead by so much."""
     started = START + timedelta(seconds=begin_s)
     return {
         "service_instance_id": engine,
@@ -27,6 +27,7 @@ def row(engine: str, begin_s: float, length_s: float = 29.9, **changes: Any) -> 
         "engine_recipe": "c32",
         "started_at": started.replace(tzinfo=None),
         "ended_at": (started + timedelta(seconds=length_s)).replace(tzinfo=None),
+        "last_received_at": (started + timedelta(seconds=length_s - ahead_s)).replace(tzinfo=None),
         "has_speculative": True,
         "plain_fraction": 0.05,
         "stuck": False,
@@ -45,7 +46,7 @@ def lines(shown: Seen, width: int = 80, height: int | None = 23, **view: Any) ->
 
 
 def line_of(shown: Seen, engine: str, **view: Any) -> str:
-    return next(line for line in lines(shown, **view) if line[2:].startswith(engine))
+    return next(line for line in lines(shown, **view)[2:] if line[2:].startswith(engine))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,55 @@ def test_a_silent_engine_says_for_how_long() -> None:
     shown = seen(row("a", 570), row("b", 0))
     assert "-10 min" in line_of(shown, "b")
     assert "1,234" in line_of(shown, "a")
+
+
+YEARS_S = 3 * 365 * 86_400
+
+
+@pytest.mark.parametrize(("ahead_s", "words"), [(7200, "clock 2 h ahead"), (YEARS_S, "clock 1,095 d ahead")])
+def test_a_clock_that_is_ahead_hides_nobody_and_is_named(ahead_s: float, words: str) -> None:
+    others = [row(name, second) for name in ("a", "b") for second in range(0, 120, 30)]
+    alone = seen(*others)
+    shown = seen(*others, *(row("wrong", ahead_s + second, ahead_s=ahead_s) for second in range(0, 120, 30)))
+    assert lines(shown)[0] == "tachograph top  3 engines, 0 stuck, 0 inflated  by lost  00:01:59 UTC"
+    assert [line_of(shown, name) for name in ("a", "b")] == [line_of(alone, name) for name in ("a", "b")]
+    assert lines(shown)[1].startswith(f"! wrong: {words}")
+    assert line_of(shown, "wrong").endswith(words)
+    assert "1,234" in line_of(shown, "wrong")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(119.4, "119 s"), (150, "2 min"), (7199.5, "2 h"), (7100, "118 min"), (172_799, "2 d"), (90_000, "25 h")],
+)
+def test_an_age_is_told_in_its_largest_unit(seconds: float, words: str) -> None:
+    assert age_of(seconds) == words
+
+
+def test_of_a_clock_that_is_hardly_ahead_the_past_is_drawn() -> None:
+    shown = seen(*(row(name, second) for name in ("a", "b") for second in range(0, 120, 30)),
+                 *(row("wrong", second + 60, ahead_s=60) for second in range(0, 120, 30)))  # fmt: skip
+    assert line_of(shown, "a").endswith("S S S S ")
+    assert line_of(shown, "wrong").endswith(" " * 4 + "S S ")
+    assert lines(shown)[1].startswith("! wrong: clock 60 s ahead")
+
+
+def test_a_cell_of_years_is_drawn_as_far_as_it_is_seen() -> None:
+    """A clock that is set to another year amid a cell."""
+    shown = seen(row("a", 0), row("a", 30), row("jumped", 0, YEARS_S, ahead_s=YEARS_S - 30))
+    assert line_of(shown, "jumped").endswith("S S ")
+
+
+def test_a_clock_that_was_mended_is_not_behind() -> None:
+    shown = seen(row("a", 570), row("b", 7800, ahead_s=7500, tokens_per_s=1.0), row("b", 570))
+    assert "1,234" in line_of(shown, "b")
+    assert lines(shown)[1] == ""
+
+
+def test_whose_clocks_are_ahead_is_told_once_a_host_with_what_was_noted() -> None:
+    rows = [row(f"{host}-{n}", 7200, ahead_s=7200 + 3600 * n, host_name=host) for host in ("x", "y") for n in range(2)]
+    shown = seen(row("a", 0), *rows, marks=(Mark("1", NOW, "deployed"),))
+    assert lines(shown)[1] == "! x: clock 3 h ahead, and 1 host more  ▼ 00:10:00 deployed"
 
 
 def test_what_lost_the_most_comes_first() -> None:

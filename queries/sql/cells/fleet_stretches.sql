@@ -21,6 +21,7 @@
 -- column cell_arm [] | Arm of the comparison, of that cell.
 -- column started_at [time] | First submission of the stretch.
 -- column ended_at [time] | Last observed completion.
+-- column last_received_at [time] | Last arrival, by the collector's clock: before ended_at where the engine's clock is ahead.
 -- column cells [cells] | Cells that began in the stretch.
 -- column cells_stuck [cells] | Those of them that are stuck.
 -- column stuck [] | At least one is.
@@ -34,7 +35,7 @@
 SELECT
     service_instance_id,
     worst_of_stretch AS cell,
-    host_name, engine_package, engine_recipe, cell_arm, started_at, ended_at, cells,
+    host_name, engine_package, engine_recipe, cell_arm, started_at, ended_at, last_received_at, cells,
     if(has_speculative, cells_plain, 0) AS cells_stuck,
     toBool(cells_stuck > 0) AS stuck,
     -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
@@ -55,6 +56,7 @@ FROM
         any(c.engine_recipe) AS engine_recipe,
         minIf(began_at, is_asked) AS started_at,
         maxIf(c.ended_at, is_asked) AS ended_at,
+        maxIf(c.received_at, is_asked) AS last_received_at,
         sumIf(c.cells, is_asked) AS cells,
         sumIf(plain_cells, is_asked) AS cells_plain,
         sumIf(plain_ns, is_asked) AS plain_sum_ns,
@@ -78,6 +80,7 @@ FROM
             any(w.engine_recipe) AS engine_recipe,
             min(w.began_at) AS began_at,
             max(w.ended_at) AS ended_at,
+            max(w.received_at) AS received_at,
             sum(w.plain_ns) AS plain_ns,
             sum(w.speculative_ns) AS speculative_ns,
             sum(w.executions) AS executions,
@@ -103,7 +106,7 @@ FROM
         (
             SELECT
                 service_instance_id, host_name, engine_package, engine_recipe, 0 AS is_whole, cell AS worst_cell, cell_arm AS arm, cell_concurrency AS concurrency,
-                first_started_at AS began_at, last_started_at, last_ended_at AS ended_at, executions, tokens_emitted AS tokens,
+                first_started_at AS began_at, last_started_at, last_ended_at AS ended_at, last_received_at AS received_at, executions, tokens_emitted AS tokens,
                 plain_wall_time_ns AS plain_ns, speculative_wall_time_ns AS speculative_ns,
                 0 AS cells, 0 AS plain_cells, 0 AS plain_cells_ns, 0 AS rank, 0 AS elapsed_ns,
                 notEmpty(speculative_graphs) AS is_speculative, graphs AS executed, promising_candidates AS promising
@@ -115,7 +118,7 @@ FROM
             UNION ALL
             SELECT
                 service_instance_id, host_name, engine_package, engine_recipe, reaching_cell = '', worst_cell, worst_arm, NULL,
-                cells_started_at, last_started_at, cells_ended_at, cells_executions, cells_tokens,
+                cells_started_at, last_started_at, cells_ended_at, last_received_at, cells_executions, cells_tokens,
                 cells_plain_ns, cells_speculative_ns,
                 cells_within, plain_cells, plain_cells_ns, worst_rank, cells_elapsed_ns,
                 is_speculative, plain_graphs, promising_candidates

@@ -17,6 +17,7 @@
 -- column cell_concurrency [] | Requests in flight, as the benchmark set it.
 -- column started_at [time] | First submission.
 -- column ended_at [time] | Last observed completion.
+-- column last_received_at [time] | Last arrival, by the collector's clock: before ended_at where the engine's clock is ahead.
 -- column elapsed_s [s] | ended_at - started_at.
 -- column executions [executions] | Stored executions.
 -- column executions_lost [executions] | Gaps of graph_sequence between the first and the last stored execution of the cell, as long as no number is stored twice.
@@ -53,6 +54,7 @@ SELECT
     cell_concurrency,
     cell_started_at AS started_at,
     cell_ended_at AS ended_at,
+    cell_received_at AS last_received_at,
     elapsed_s,
     cell_executions AS executions,
     executions_lost,
