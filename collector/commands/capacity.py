@@ -1,17 +1,11 @@
 """`tachograph capacity`: what a fleet of a given size wants."""
 
 import json
-from math import isfinite
 from typing import Annotated
 
 import typer
 
-
-def _number(given: float) -> float:
-    """What a range lets through although it is no number: nan."""
-    if not isfinite(given):
-        raise typer.BadParameter(f"{given} is no number")
-    return given
+from engine_hooks.commands.finite import finite
 
 
 def capacity(
@@ -21,7 +15,7 @@ def capacity(
     rate: Annotated[
         float,
         typer.Option(
-            "--rounds", min=0, max=100_000, callback=_number, help="Executions a second of each; 0: as measured."
+            "--rounds", min=0, max=100_000, callback=finite, help="Executions a second of each; 0: as measured."
         ),
     ] = 0,
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days that executions are kept.")] = 30,
@@ -31,7 +25,7 @@ def capacity(
             "--sampling-kept",
             min=0,
             max=1,
-            callback=_number,
+            callback=finite,
             help="Share of cells that sampling keeps whole; 1: no sampling.",
         ),
     ] = 1,

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Iterator
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from collector.stop_signals import StopSignals
 from engine_hooks.commands.counting import counted
+from engine_hooks.commands.finite import finite
 from engine_hooks.commands.terminal import output_console
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def conformance(
     grpc_port: Annotated[int, typer.Option(min=0, max=65535, help="Of --listen; 0 is any free one.")] = 0,
     http_port: Annotated[int, typer.Option(min=0, max=65535, help="Of --listen; 0 is any free one.")] = 0,
     seconds: Annotated[
-        float | None, typer.Option(min=0.1, help="Listen for so long.", show_default="until Ctrl-C")
+        float | None,
+        typer.Option(min=0.1, callback=finite, help="Listen for so long.", show_default="until Ctrl-C"),
     ] = None,
     executions: Annotated[
         int | None, typer.Option(min=1, help="Listen until so many came.", show_default="until Ctrl-C")
@@ -65,8 +66,6 @@ def _check_call(files: list[Path] | None, *, listen: bool, only_listening: tuple
         _nothing("name files, or give --listen" if not listen else "give either files or --listen")
     if not listen and any(only_listening):
         _nothing("--grpc-port, --http-port, --seconds and --executions go with --listen")
-    if not all(isfinite(given) for given in only_listening if given is not None):
-        _nothing("--seconds is no number: leave it out to listen until Ctrl-C")
 
 
 def _nothing(why: str) -> NoReturn:

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import Final, NamedTuple
 
 from engine_hooks.torch_demo.errors import DemoOptionError
@@ -40,6 +41,8 @@ def host_delay_of(text: str) -> HostDelay:
     if found is None:
         raise _refused(text, "is no stumble of the host")
     duration_ms, at_s = float(found[1]), float(found[2])
+    if not isfinite(at_s):
+        raise _refused(text, "lies beyond all time")
     if at_s < 0:
         raise _refused(text, f"lies before the start, at {at_s:g} s")
     if not 0 < duration_ms <= LONGEST_S * 1e3:

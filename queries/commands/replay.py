@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import typer
 
+from engine_hooks.commands.finite import finite
 from queries.errors import QueriesError
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ def replay(
     form: Annotated[FormName, typer.Option(help="Each decision again, a simulation of the whole, or both.")] = "both",
     seeds: Annotated[int, typer.Option(help="Simulated runs of each kind, 2 to 1000.")] = 16,
     history: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="How far before the cell the model may learn from.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=0, callback=finite, help="How far before the cell the model may learn from."
+        ),
     ] = 120.0,
     store: Annotated[
         bool | None,

@@ -277,8 +277,6 @@ def test_wrong_calls_are_refused(tmp_path: Path) -> None:
         ([], {}, "name files, or give --listen"),
         ([other], {"listen": True}, "either"),
         ([other], {"seconds": 3.0}, "go with --listen"),
-        ([], {"listen": True, "seconds": float("nan")}, "--seconds is no number"),
-        ([], {"listen": True, "seconds": float("inf")}, "--seconds is no number"),
     ):
         with pytest.raises(ConformanceError, match=said) as told:
             conformance(files, **options)  # type: ignore[arg-type]

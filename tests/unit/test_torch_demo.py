@@ -217,6 +217,7 @@ def test_stumbles_as_they_are_written() -> None:
         ("0ms@2s", "lasts 0 ms"),
         ("60ms@10s!", "is no stumble"),
         ("10001ms@1s", "lasts 10001 ms, not more than 0 and at most 10 s"),
+        (f"60ms@{'9' * 400}s", "lies beyond all time"),
         ("60ms@-1s", "lies before the start, at -1 s"),
         ("", "is no stumble"),
     ):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from tachograph import application
+from tachograph import Settings, application
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -62,6 +62,20 @@ def test_an_option_that_no_command_knows(path: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("path", WITH_ARGUMENT, ids=NAME)
 def test_an_argument_that_is_missing(path: tuple[str, ...]) -> None:
     assert told_of(path, wrong_call(*path)).startswith("missing ")
+
+
+@pytest.mark.parametrize("value", ["inf", "1e400", "nan"])
+def test_a_value_that_is_without_end(value: str) -> None:
+    assert (("demo", "torch"), "--seconds") in FIGURES
+    of_settings = {f"--{name.replace('_', '-')}" for name in Settings.model_fields}  # those have their own ranges
+    for path, option in sorted(FIGURES):
+        if option not in of_settings:
+            assert f"'{option}'" in told_of(path, wrong_call(*path, option, value))
+
+
+def test_a_list_of_values_of_which_one_is_without_end() -> None:
+    line = wrong_call("simulate", "live", "--stumble", "3", "--stumble", "inf")
+    assert told_of(("simulate", "live"), line).startswith("invalid value for '--stumble': inf is no number")
 
 
 def test_a_value_that_is_none() -> None:

@@ -18,6 +18,7 @@ from engine_hooks.adapters.torch_cpu.processor_queue import ProcessorQueue
 from engine_hooks.commands.demo.asked import Asked, Clock
 from engine_hooks.commands.demo.reaching import warn_where_nothing_listens
 from engine_hooks.commands.demo.settings import SendingSettings
+from engine_hooks.commands.finite import finite
 from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
 from engine_hooks.recorder.recorder import Recorder
@@ -58,7 +59,9 @@ def torch_engine(
             show_default=False,
         ),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0, help="How long to run, by its clock. 0: until Ctrl-C.")] = 0,
+    seconds: Annotated[
+        float, typer.Option(min=0, callback=finite, help="How long to run, by its clock. 0: until Ctrl-C.")
+    ] = 0,
     clock: Annotated[
         Clock, typer.Option(help="processor: host and device by their processor time, for a machine with other work.")
     ] = Clock.WALL,

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from engine_hooks.commands.counting import counted
+from engine_hooks.commands.finite import finite
 from engine_hooks.commands.simulate.settings import SendingSettings
 from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS
@@ -37,6 +38,7 @@ def live(
         typer.Option(
             metavar="SECOND",
             min=0,
+            callback=finite,
             help="The host stumbles at this second, if it plans a speculative round then; repeatable.",
             show_default=", ".join(map(str, STUMBLES_AT_S)),
         ),
@@ -44,7 +46,7 @@ def live(
     stumble_rate: Annotated[
         float, typer.Option(min=0, max=10, help="Stumbles a second besides, at random. 0: none.")
     ] = STUMBLE_RATE_HZ,
-    seconds: Annotated[float, typer.Option(min=0, help="How long to run. 0: until Ctrl-C.")] = 0,
+    seconds: Annotated[float, typer.Option(min=0, callback=finite, help="How long to run. 0: until Ctrl-C.")] = 0,
 ) -> None:
     """Run one simulated engine in real time and record it, until Ctrl-C.
 
