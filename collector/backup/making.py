@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.backup.manifest import SPOOL, STORE, BackupError, Manifest, sha256_of
+from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of, parts_of, sha256_of
 from collector.clickhouse import BACKUP_DISK, backup_links, first_line
 from collector.spool.database import has_tables, is_damage, spool_error
 
@@ -107,10 +107,31 @@ def _left_of(to: Path) -> str:
 
 def _copy(client: Client, source: Source, directory: Path) -> Manifest:
     waiting = _copy_spool(source.spool, directory / SPOOL)
-    manifest = Manifest.of(client, waiting, sha256_of(directory / SPOOL) if (directory / SPOOL).exists() else "")
-    with linked(source.data_dir, directory) as link:
-        client.command(f"BACKUP DATABASE {client.database} TO Disk('{BACKUP_DISK}', '{link}/{STORE}')")
-    return manifest
+    sha256 = sha256_of(directory / SPOOL) if (directory / SPOOL).exists() else ""
+    return Manifest.of(client, _copy_store(client, source.data_dir, directory), waiting, sha256)
+
+
+def _copy_store(client: Client, data_dir: Path, directory: Path) -> dict[str, Contents]:
+    """Copy the store. What is told of it is told of the parts that were copied, whatever became of them since.
+
+    Raises:
+        BackupError: a part that was copied is not known.
+    """
+    known = parts_of(client)
+    with linked(data_dir, directory) as link:
+        # A file for each name: else a part that is like another one has none, and is not seen.
+        client.command(
+            f"BACKUP DATABASE {client.database} TO Disk('{BACKUP_DISK}', '{link}/{STORE}') SETTINGS deduplicate_files = 0"
+        )
+    # One that was there before may be gone by now, and one may have come since: both were looked at.
+    by_name = {(part.table, part.name): part for part in (*known, *parts_of(client))}
+    copied = [
+        (file.parents[1].name, file.parent.name)
+        for file in (directory / STORE / "data" / str(client.database)).glob("*/*/checksums.txt")
+    ]
+    if strange := sorted(name for name in copied if name not in by_name):
+        raise BackupError(f"{strange[0][0]} was changed while it was copied: make the backup again")
+    return contents_of(by_name[name] for name in copied)
 
 
 def _copy_spool(spool: Path, to: Path) -> int:
@@ -155,7 +176,7 @@ def linked(data_dir: Path, directory: Path) -> Iterator[str]:
 
 @contextmanager
 def _merges_resting(client: Client) -> Iterator[None]:
-    """No part becomes another one, so that the checksums are those of the backup."""
+    """Nothing is merged that is to be copied."""
     client.command("SYSTEM STOP MERGES")
     try:
         yield

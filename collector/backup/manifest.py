@@ -6,7 +6,7 @@ CollectorError
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,15 +21,28 @@ FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
 STORE: Final = "store"
 SPOOL: Final = "spool.sqlite"
-_CONTENTS: Final = """
-SELECT table, sum(rows), sum(bytes_on_disk), toString(sum(cityHash64(hash_of_all_files)))
-FROM system.parts WHERE active AND database = currentDatabase()
-GROUP BY table ORDER BY table
+_PARTS: Final = """
+SELECT table, name, rows, bytes_on_disk, cityHash64(hash_of_all_files), active
+FROM system.parts WHERE database = currentDatabase()
+ORDER BY table, name
 """
 
 
 class BackupError(CollectorError):
     """A backup that cannot be made or put back."""
+
+
+class Part(NamedTuple):
+    """One of the parts that a table consists of. None ever changes: another one takes its place."""
+
+    table: str
+    name: str
+    rows: int
+    bytes: int
+    checksum: int
+    """Of the checksums of its files."""
+    is_active: bool
+    """Read, and not one whose place another one has taken."""
 
 
 class Contents(NamedTuple):
@@ -57,15 +70,15 @@ class Manifest(NamedTuple):
     format: int = FORMAT
 
     @classmethod
-    def of(cls, client: Client, waiting_requests: int, spool_sha256: str) -> Self:
-        """Of a store as it is."""
+    def of(cls, client: Client, tables: Mapping[str, Contents], waiting_requests: int, spool_sha256: str) -> Self:
+        """Of a store, and what was copied of it."""
         applied = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
         return cls(
             datetime.now(UTC).isoformat(timespec="seconds"),
             version("tachograph"),
             str(client.server_version),
             {str(name): str(sha256) for name, sha256 in applied},
-            contents_of(client),
+            tables,
             waiting_requests,
             spool_sha256,
         )
@@ -109,11 +122,24 @@ class Manifest(NamedTuple):
             )
 
 
-def contents_of(client: Client) -> dict[str, Contents]:
-    """What is in each table of the client's database."""
+def parts_of(client: Client) -> list[Part]:
+    """Every part in the client's database, also those whose place others have taken."""
+    return [Part(*row) for row in client.query(_PARTS).result_rows]
+
+
+def contents_of(parts: Iterable[Part]) -> dict[str, Contents]:
+    """What is in each table that consists of these parts. One without rows counts for nothing: the engine lets it go."""
+    by_table: dict[str, list[Part]] = {}
+    for part in parts:
+        if part.rows:
+            by_table.setdefault(part.table, []).append(part)
     return {
-        str(table): Contents(int(rows), int(size), str(checksum))
-        for table, rows, size, checksum in client.query(_CONTENTS).result_rows
+        table: Contents(
+            sum(part.rows for part in own),
+            sum(part.bytes for part in own),
+            str(sum(part.checksum for part in own) % 2**64),
+        )
+        for table, own in by_table.items()
     }
 
 

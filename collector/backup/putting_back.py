@@ -13,7 +13,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from rich.filesize import decimal as told_bytes
 
 from collector.backup.making import linked
-from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of, sha256_of
+from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of, parts_of, sha256_of
 from collector.clickhouse import BACKUP_DISK, engine_path, first_line, open_store
 from collector.disk_space import NoSpaceError, free_bytes_in, telling_of_space
 from collector.spool.database import SpoolError, check_whole, hold, spool_file
@@ -152,10 +152,10 @@ def _told(directory: Path, error: ClickHouseError) -> str:
 
 def _check(client: Client, directory: Path, wanted: Mapping[str, Contents]) -> None:
     """Compare rows and checksums, and read every part against its own."""
-    found = contents_of(client)
-    for table, contents in wanted.items():
-        there = found.get(table, Contents(0, 0, ""))
-        if (there.rows, there.checksum) != (contents.rows, contents.checksum):
+    found = contents_of(part for part in parts_of(client) if part.is_active)
+    for table in sorted({*wanted, *found}):
+        there, contents = (of.get(table, Contents(0, 0, "")) for of in (found, wanted))
+        if there.rows != contents.rows or (there.rows and there.checksum != contents.checksum):
             raise BackupError(
                 f"the backup {directory} is damaged: {table} came back with {counted(there.rows, 'row')}, and its manifest says "
                 f"{contents.rows:,}{', with other content' if there.rows == contents.rows else ''}; {_WHOLE_ONE}"
