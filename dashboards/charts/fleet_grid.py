@@ -9,10 +9,11 @@ import pandas as pd
 
 from dashboards.charts import notes, palette, times
 from dashboards.charts.finished import Finished, finished
+from dashboards.questions.arrivals import clocks_ahead_s, seen_at
 from dashboards.rows import Row, rows_of
 from dashboards.words.texts import engine_label, short_instance
 from queries.annotations.marks import Mark
-from queries.top.frame import SILENT_AFTER_S, age_of
+from queries.top.frame import SILENT_AFTER_S, age_of, clock_words
 
 SELECTION = "cell"
 """Name of the selection that a click on a cell makes; its fields are `service_instance_id` and `cell`."""
@@ -23,8 +24,12 @@ NARROW_HOST_LETTERS, NARROW_INSTANCE_LETTERS = 5, 7
 """Of each where a host has several engines and a row has one line."""
 NARROWEST_PX = 2
 """A cell is drawn at least so wide, or those of an old import would vanish from the chart of all time, in px."""
+LONE_PX, ALONE_PX = 5, 24
+"""A narrower cell that has no other so soon after it is drawn so wide on every screen, so that it is seen and can be clicked, in px."""
 SHORT_WORD_PX, LONG_WORD_PX = 14, 66
 """A cell at least this wide bears a letter, or the whole word, in px."""
+LEGEND_PX = alt.ExprRef(f"containerSize()[0] < {NARROW_PX} ? 180 : 260")
+"""On a telephone the legend's labels must fit too."""
 TYPICAL_WIDTH_PX = 1000
 """Width of the grid on an ordinary screen, in px; only decides how much text a cell can bear."""
 LOST = [alt.Tooltip("executions_lost:Q", title="executions lost", format=",")]
@@ -100,9 +105,11 @@ def layered(rows: Data, noted: Data | None, size: RowSize, has_losses: bool) -> 
             base.mark_rect(cursor="pointer", stroke="transparent")
             .encode(y=left, color=fraction_colour())
             .add_params(chosen),
+            lone_cells(chart, bare, size),
             strip(base, right, "stuck", -1, size),
             strip(base, bare, "inflated", 1, size),
             words(chart, bare, size),
+            clocks(chart, bare, size),
             *([] if noted is None else notes.layers_of(noted, time_channel)),
         )
         .resolve_axis(y="independent")
@@ -144,6 +151,7 @@ def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.D
             "engine": rows.service_instance_id.map({one: engine_label(row) for one, row in named.items()}),
             "start_ms": times.epoch_ms(rows.started_at),
             "end_ms": times.epoch_ms(rows.ended_at),
+            "clock": "",
             "started_utc": times.utc(rows.started_at),
             "plain_fraction": rows.plain_fraction.astype("float64"),
             "tokens_per_s": rows.tokens_per_s.astype("float64"),
@@ -157,12 +165,44 @@ def grid_rows(cells: pd.DataFrame, engines: Sequence[str] | None = None) -> pd.D
             "inflated": rows.inflated.astype(bool) if "inflated" in rows else False,
         }
     )
+    drawn = until_now(drawn, rows)
     span = max(drawn.end_ms.max() - drawn.start_ms.min(), 1.0)
     narrowest = NARROWEST_PX * span / TYPICAL_WIDTH_PX
-    drawn["end_ms"] = drawn.end_ms.clip(lower=drawn.start_ms + narrowest)
+    drawn["lone"] = are_lone(drawn, span)
+    drawn["end_ms"] = drawn.end_ms.clip(lower=drawn.start_ms + narrowest * (drawn.clock == ""))
     widths = (drawn.end_ms - drawn.start_ms) * (TYPICAL_WIDTH_PX / span)
     found = list(map(flags_of, drawn.stuck, drawn.inflated))
     return drawn.assign(verdict=list(map(verdict, found, drawn.judged)), mark=list(map(mark, found, widths)))
+
+
+def until_now(drawn: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """What lies within the time that has passed. Of an engine that has nothing there, a place without width for the
+    words that its clock is ahead.
+
+    Args:
+        drawn: Of `grid_rows`.
+        rows: What it was made of.
+    """
+    newest_ms = times.epoch_ms(seen_at(rows)).max()
+    ahead_s = clocks_ahead_s(rows)
+    is_past = drawn.start_ms <= newest_ms
+    have_past = set(drawn.service_instance_id[is_past])
+    kept = drawn[is_past].assign(end_ms=drawn.end_ms[is_past].clip(upper=newest_ms))
+    # Of each the last: of a single engine some row is always kept.
+    to_come = drawn[~drawn.service_instance_id.isin(have_past)].drop_duplicates("service_instance_id", keep="last")
+    if to_come.empty:
+        return kept
+    named = [clock_words(ahead_s.get(instance, 0.0)) for instance in to_come.service_instance_id]
+    bare = to_come.assign(start_ms=newest_ms, end_ms=newest_ms, clock=named, judged=False, stuck=False, inflated=False)
+    return pd.concat([kept, bare]).sort_values(["place", "start_ms"]) if len(kept) else bare
+
+
+def are_lone(drawn: pd.DataFrame, span_ms: float) -> "pd.Series[bool]":
+    """Which cells are too narrow to be seen, and have room to be drawn wider."""
+    px = TYPICAL_WIDTH_PX / span_ms
+    next_ms = drawn.groupby("service_instance_id").start_ms.shift(-1)
+    is_narrow = (drawn.end_ms - drawn.start_ms) * px < LONE_PX
+    return is_narrow & ~((next_ms - drawn.start_ms) * px < ALONE_PX) & (drawn.clock == "")
 
 
 def in_order(cells: pd.DataFrame, engines: Sequence[str] | None) -> pd.DataFrame:
@@ -176,8 +216,13 @@ def in_order(cells: pd.DataFrame, engines: Sequence[str] | None) -> pd.DataFrame
 
 def speed_words(rows: pd.DataFrame) -> dict[str, str]:
     """The throughput of each engine's newest cell; of one that is gone, by how much it lies behind the newest engine."""
-    last = rows.groupby("service_instance_id").agg(speed=("tokens_per_s", "last"), ended_at=("ended_at", "max"))
-    behind_s = (last.ended_at.max() - last.ended_at).dt.total_seconds()
+    last = (
+        rows.assign(seen_at=seen_at(rows))
+        .sort_values("seen_at", kind="stable")
+        .groupby("service_instance_id")
+        .agg(speed=("tokens_per_s", "last"), seen_at=("seen_at", "max"))
+    )
+    behind_s = (last.seen_at.max() - last.seen_at).dt.total_seconds()
     return {
         instance: f"-{age_of(behind)}" if behind > SILENT_AFTER_S else "" if pd.isna(speed) else f"{speed:,.0f}"
         for instance, speed, behind in zip(last.index, last.speed, behind_s, strict=True)
@@ -229,7 +274,7 @@ def fraction_colour() -> Any:
                 domain=palette.PLAIN_FRACTION_DOMAIN, range=palette.PLAIN_FRACTION_RANGE, clamp=True, interpolate="rgb"
             ),
             legend=alt.Legend(
-                orient="bottom", direction="horizontal", gradientLength=260, format=".0%", values=[0, 0.3, 0.6, 1]
+                orient="bottom", direction="horizontal", gradientLength=LEGEND_PX, format=".0%", values=[0, 0.3, 0.6, 1]
             ),
         ),
         alt.value(palette.NO_CHOICE),
@@ -247,6 +292,34 @@ def strip(base: alt.Chart, y: alt.Y, flag: str, side: int, size: RowSize) -> alt
         base.transform_filter(f"datum.{flag}")
         .mark_rect(height=thick, yOffset=offset, color=palette.FLAG, opacity=1, aria=False)
         .encode(y=y)
+    )
+    return drawn
+
+
+def lone_cells(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
+    """Cells that would be too narrow, as bars of a width in px."""
+    drawn: alt.Chart = (
+        chart.transform_filter("datum.lone")
+        .mark_tick(
+            orient="vertical",
+            thickness=LONE_PX,
+            xOffset=LONE_PX / 2,
+            size=size.height_px * 0.88,
+            opacity=1,
+            cursor="pointer",
+            aria=False,
+        )
+        .encode(x=time_channel("start_ms"), y=y, color=fraction_colour())
+    )
+    return drawn
+
+
+def clocks(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
+    """That a clock is ahead, in the row of an engine whose cells all lie in the future."""
+    drawn: alt.Chart = (
+        chart.transform_filter("datum.clock != ''")
+        .mark_text(align="right", dx=-6, baseline="middle", fontSize=12 if size.lines > 1 else 10, color=palette.FLAG)
+        .encode(x=time_channel("start_ms"), y=y, text="clock:N")
     )
     return drawn
 

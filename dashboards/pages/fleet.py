@@ -13,6 +13,7 @@ from dashboards.parts.controls import choose_of, control_bar
 from dashboards.parts.noted import Noted, noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.parts.time_range import choose_range, hold_button, show_all_time
+from dashboards.questions.arrivals import seen_at
 from dashboards.questions.fleet import (
     COMPACT_ABOVE,
     ORDERS,
@@ -30,7 +31,7 @@ from dashboards.questions.fleet import (
 )
 from dashboards.questions.ranges import DEFAULT_RANGE, TimeRange, time_parameters
 from dashboards.reading.answers import REFRESH_S, Answer
-from dashboards.words.cells import beyond_words, fleet_sentence
+from dashboards.words.cells import beyond_words, clocks_sentence, fleet_sentence
 from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
 
 # A filter's name in the URL and in the catalogue, and the column of `engines` that has its choices.
@@ -127,13 +128,15 @@ def list_stuck(stuck: pd.DataFrame) -> None:
 
 
 def newest(cells: pd.DataFrame) -> datetime:
-    """When the newest execution completed."""
-    return cells.ended_at.max()  # type: ignore[no-any-return]
+    """When the newest execution completed, or arrived where a clock is ahead."""
+    return seen_at(cells).max()
 
 
 def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) -> list[Answer]:
     """The sentence, the grid and the table; what the table rests on beside."""
     st.markdown(fleet_sentence(found.told.rows, time_range.words), unsafe_allow_html=True)
+    if ahead := clocks_sentence(found.told.rows):
+        st.warning(ahead, icon=":material/schedule:")
     grid(found, filters, order, noted_about(found.told.rows, time_range))
     if time_range.is_held and (beyond := beyond_words(found.told.rows, time_range.since, time_range.until)):
         st.caption(beyond)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
+from dashboards.questions.arrivals import seen_at
 from dashboards.questions.ranges import TimeRange, time_parameters
 from dashboards.questions.verdicts import cells_now, stuck_now
 from dashboards.reading.answers import Answer, Ask, answer, slow_answer
@@ -86,7 +87,8 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
     chosen = matching(engines, filters)
     if cells_of(chosen) <= CELLS_MAX:
         return Fleet(narrowed(cells_now(filters.ask, **filters.parameters), filters), 0)
-    stretch_s = stretch_of(chosen.last_seen.max() - chosen.first_seen.min())
+    heard_of = chosen.rename(columns={"last_seen": "ended_at"})
+    stretch_s = stretch_of(seen_at(heard_of).max() - chosen.first_seen.min())
     found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
     return Fleet(found, stretch_s)
 

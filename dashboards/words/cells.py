@@ -9,11 +9,14 @@ from typing import Final
 import pandas as pd
 
 from dashboards.links import cell_address
+from dashboards.questions.arrivals import clocks_ahead_s
 from dashboards.rows import Row
 from dashboards.words.markdown import way
 from dashboards.words.texts import clock, engine_label, escaped, percent, utc_text
 from engine_hooks.commands.counting import counted
+from queries.top.frame import clock_words
 
+CLOCKS_TOLD: Final = 3
 ENDED_AFTER: Final = timedelta(seconds=60)
 EDGE: Final = timedelta(milliseconds=1)
 """Lengths are told in s with a fraction, which is not exact."""
@@ -47,6 +50,23 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
         f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)})."
         f" Worst: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."
     )
+
+
+def clocks_sentence(cells: pd.DataFrame) -> str:
+    """Whose clocks are ahead, the furthest first; '' where none is.
+
+    Args:
+        cells: Rows of the query `cells`, or of `fleet_stretches`; at least one.
+    """
+    ahead_s = clocks_ahead_s(cells)
+    if ahead_s.empty:
+        return ""
+    engines = cells.drop_duplicates("service_instance_id").set_index("service_instance_id", drop=False)
+    hosts = engines.host_name.where(engines.host_name != "", engines.service_instance_id)
+    by_host = ahead_s.groupby(hosts.reindex(ahead_s.index)).max().sort_values(ascending=False, kind="stable")
+    told = ", ".join(f"{escaped(host)}: {clock_words(by)}" for host, by in by_host.head(CLOCKS_TOLD).items())
+    more = f" and {counted(len(by_host) - CLOCKS_TOLD, 'host')} more" if len(by_host) > CLOCKS_TOLD else ""
+    return f"{told}{more}. Cells are drawn as far as they do not lie in the future; set the clock by NTP."
 
 
 def beyond_words(cells: pd.DataFrame, since: str, until: str) -> str:

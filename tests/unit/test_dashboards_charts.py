@@ -12,7 +12,7 @@ from dashboards.charts.finished import finished
 from dashboards.questions.cells import bounds, is_running, window
 from dashboards.questions.ranges import DEFAULT_RANGE, RANGES
 from dashboards.rows import first_row
-from dashboards.words.cells import beyond_words, cell_sentence, fleet_sentence
+from dashboards.words.cells import beyond_words, cell_sentence, clocks_sentence, fleet_sentence
 from dashboards.words.markdown import way
 from dashboards.words.tables import stuck_table
 from dashboards.words.texts import age, clock, escaped, short_instance, span_words, utc_text, with_code
@@ -27,7 +27,7 @@ def cells(*changes: dict[str, Any]) -> pd.DataFrame:
         "service_instance_id": "instance-1", "cell": "bench-1", "host_name": "node-1", "engine_name": "sim",
         "engine_version": "1", "engine_package": "pkg", "engine_recipe": "c32", "scheduler_cost_model": "exposed_mean",
         "cell_arm": "before", "cell_concurrency": 32, "started_at": BEGIN, "ended_at": BEGIN + pd.Timedelta("30s"),
-        "elapsed_s": 30.0, "executions": 1500, "executions_lost": 0, "plain_fraction": 0.1, "plain_s": 3.0,
+        "last_received_at": BEGIN.floor("ms") + pd.Timedelta("31s"), "elapsed_s": 30.0, "executions": 1500, "executions_lost": 0, "plain_fraction": 0.1, "plain_s": 3.0,
         "has_speculative": True, "stuck": False, "inflated": False, "turned_s": 0.0, "decisions_turned": 0,
         "tokens_per_s": 2400.0,
     }  # fmt: skip
@@ -147,6 +147,48 @@ class TestFleetGrid:
         drawn = fleet_grid.grid_rows(cells(old, {}))
         span = drawn.end_ms.max() - drawn.start_ms.min()
         assert ((drawn.end_ms - drawn.start_ms) / span * fleet_grid.TYPICAL_WIDTH_PX >= 1.9).all()
+
+    @pytest.mark.parametrize(("ahead", "words"), [("2h", "clock 2 h ahead"), ("1095D", "clock 1,095 d ahead")])
+    def test_a_clock_that_is_ahead_moves_no_axis_and_is_named(self, ahead: str, words: str) -> None:
+        """Its cells lie beyond the axis, which ends with what arrived."""
+        wrong = [
+            {"service_instance_id": "wrong", "host_name": "node-9", "cell": f"{n}", "stuck": True, "tokens_per_s": 7.0,
+             "started_at": BEGIN + pd.Timedelta(ahead) + pd.Timedelta(n, "s"),
+             "ended_at": BEGIN + pd.Timedelta(ahead) + pd.Timedelta(n + 1, "s"),
+             "last_received_at": BEGIN.floor("ms") + pd.Timedelta(n + 1, "s")}
+            for n in range(3)
+        ]  # fmt: skip
+        alone, drawn = fleet_grid.grid_rows(cells({})), fleet_grid.grid_rows(cells({}, *wrong))
+        assert drawn.start_ms.max() <= drawn.end_ms.max() == alone.end_ms.max()
+        right = drawn[drawn.service_instance_id == "instance-1"]
+        assert list(right.row) == list(alone.row)
+        assert list(right.end_ms) == list(alone.end_ms)
+        (named,) = drawn[drawn.service_instance_id == "wrong"].itertuples()
+        assert (named.clock, named.start_ms, named.end_ms) == (words, alone.end_ms.max(), alone.end_ms.max())
+        assert named.row.split(fleet_grid.SEPARATOR)[3] == "7"
+        assert clocks_sentence(cells({}, *wrong)).startswith(f"node-9: {words}. ")
+        assert clocks_sentence(cells({})) == ""
+
+    def test_of_a_clock_that_is_hardly_ahead_the_past_is_drawn(self) -> None:
+        wrong = {"service_instance_id": "wrong", "last_received_at": BEGIN.floor("ms") + pd.Timedelta("10s")}
+        right = {"ended_at": BEGIN + pd.Timedelta("20s"), "started_at": BEGIN - pd.Timedelta("9s")}
+        drawn = fleet_grid.grid_rows(cells(right, wrong))
+        assert list(drawn.end_ms - drawn.start_ms) == [29_000.0, 20_000.0]
+        assert list(drawn.clock) == ["", ""]
+
+    def test_of_a_clock_that_is_ahead_alone_the_row_stands(self) -> None:
+        drawn = fleet_grid.grid_rows(cells({"last_received_at": BEGIN.floor("ms") - pd.Timedelta("2h")}))
+        assert list(drawn.clock) == ["clock 2 h ahead"]
+
+    def test_a_short_cell_that_stands_alone_is_drawn_wider_on_every_screen(self) -> None:
+        def short(instance: str, at_s: float) -> dict[str, Any]:
+            began = BEGIN + pd.Timedelta(at_s, "s")
+            return {"service_instance_id": instance, "started_at": began, "ended_at": began + pd.Timedelta("300ms")}
+
+        drawn = fleet_grid.grid_rows(
+            cells(short("alone", -600), short("crowd", -600), short("crowd", -599), {"service_instance_id": "whole"})
+        )
+        assert list(drawn.lone) == [True, False, True, False]
 
     def test_an_engine_that_is_gone_shows_since_when_and_no_speed(self) -> None:
         """As `tachograph top` does: its last figure would read as if it ran."""

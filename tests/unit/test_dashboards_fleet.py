@@ -23,6 +23,7 @@ def engines(count: int, cells_each: int, hours: float = 24.0) -> pd.DataFrame:
             "host_name": [f"node-{number % 10}" for number in range(count)],
             "engine_package": "pkg", "engine_recipe": "c32", "cells": cells_each,
             "first_seen": BEGIN, "last_seen": BEGIN + pd.Timedelta(hours=hours),
+            "last_received_at": BEGIN.floor("ms") + pd.Timedelta(hours=hours),
         }
     )  # fmt: skip
 
@@ -33,7 +34,7 @@ def stretches(count: int) -> pd.DataFrame:
         {
             "service_instance_id": f"i-{number:03}", "cell": "c", "host_name": f"node-{number}", "engine_package": "pkg",
             "engine_recipe": "c32", "cell_arm": "", "started_at": BEGIN, "ended_at": BEGIN + pd.Timedelta("30min"),
-            "cells": 60, "cells_stuck": 2 * (number % 2), "stuck": number % 2 == 1, "has_speculative": True,
+            "last_received_at": BEGIN.floor("ms") + pd.Timedelta("31min"), "cells": 60, "cells_stuck": 2 * (number % 2), "stuck": number % 2 == 1, "has_speculative": True,
             "plain_fraction": 0.5, "plain_stuck_s": 100.0 * number * (number % 2), "executions": 90_000,
             "tokens_per_s": 1000.0 + 10 * number,
         }
