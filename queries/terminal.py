@@ -14,7 +14,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 
 from engine_hooks.commands.counting import counted
-from engine_hooks.commands.terminal import output_console
+from engine_hooks.commands.terminal import output_console, shortened
 from queries.catalogue import Column, Query
 
 PROSE_WIDTH = 160
@@ -77,7 +77,7 @@ def cell_text(column: Column, value: Any) -> str:
     if column.name in VERDICTS_BAD and value:
         return f"[bold red]{column.name}[/]"
     if column.unit in WRITERS:
-        return WRITERS[column.unit](value).replace("[", r"\[")
+        return shortened(WRITERS[column.unit](value)).replace("[", r"\[")
     return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine_hooks.commands.counting import counted
+from engine_hooks.commands.terminal import shortened
 from queries.findings.findings import Kind, QueryUse
 from queries.postmortem.markdown import moment, queries_of, references
 from queries.postmortem.sql_behind import sql_behind
@@ -49,8 +50,8 @@ def table_of(among: ToldRange) -> RenderableType:
         story = one.story
         loss = story.diagnosis.expected_loss_percent
         table.add_row(
-            story.engine.host_name or story.engine.service_instance_id,
-            story.cell,
+            shortened(story.engine.host_name or story.engine.service_instance_id),
+            shortened(story.cell),
             moment(story.began_ns),
             cause_of(story.diagnosis),
             f"{story.diagnosis.tokens_lost:,.0f}",
@@ -67,7 +68,7 @@ def _headline(story: Story) -> Panel:
         filter(None, [engine.host_name, engine.service_instance_id, engine.engine_package, f"cell {story.cell}"])
     )
     text = Text(f"{story.headline}\n", style="bold")
-    text.append(f"{where}\n{moment(story.began_ns)} to {moment(story.ended_ns)}", style="not bold dim")
+    text.append(f"{shortened(where)}\n{moment(story.began_ns)} to {moment(story.ended_ns)}", style="not bold dim")
     return Panel.fit(text, border_style="green" if story.diagnosis.label in _HARMLESS else "red")
 
 
@@ -112,7 +113,7 @@ def _chapter(chapter: Chapter, known: Sequence[QueryUse]) -> RenderableType:
     lines.add_column()
     lines.add_column(overflow="fold")
     for sentence in chapter.sentences:
-        text = Text(sentence.text)
+        text = Text(shortened(sentence.text))
         text.append(f" {references(sentence.queries, list(known))}", style="cyan")
         lines.add_row("•", text)
     return Group(Text(f"\n{chapter.title}", style="bold"), lines)

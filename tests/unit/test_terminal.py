@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from engine_hooks.commands import terminal
-from engine_hooks.commands.terminal import folding, output_console, print_table
+from engine_hooks.commands.terminal import folding, output_console, print_table, shortened
 from queries.catalogue import find
 from queries.terminal import answer_table
 
@@ -55,6 +55,30 @@ def test_answers_to_questions_too(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {column.name: None for column in query.columns} | {"service_instance_id": LONG}
     monkeypatch.delenv("COLUMNS", raising=False)
     assert LONG in answer_table(query, [row]).decode()
+
+
+def test_an_overlong_name_ends_by_an_ellipsis() -> None:
+    assert shortened("h" * 256) == "h" * 256
+    assert shortened("h" * 257) == "h" * 255 + "…"
+    assert shortened(f"a={'h' * 5000}, b=short") == f"a={'h' * 253}… b=short"
+    assert shortened("a word " * 1000) == ("a word " * 1000)[:999] + "…"
+
+
+@pytest.mark.parametrize("columns", [80, 120, None], ids=["80", "120", "no terminal"])
+@pytest.mark.parametrize("name", ["h" * 5000, "h h " * 1250], ids=["one word", "words"])
+@pytest.mark.parametrize("question", ["engines", "clock_skew"])
+def test_one_overlong_name_spoils_no_table(
+    question: str, name: str, columns: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = find(question)
+    row = {column.name: None for column in query.columns} | {"service_instance_id": "engine-1", "host_name": name}
+    monkeypatch.setenv("COLUMNS", str(columns))
+    if columns is None:
+        monkeypatch.delenv("COLUMNS")
+    shown = answer_table(query, [row]).decode()
+    assert "…" in shown
+    assert len(shown.splitlines()) < 40
+    assert max(map(len, shown.splitlines())) < 1200
 
 
 def test_a_terminal_is_as_wide_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from engine_hooks.commands.demo.asked import Asked
 from engine_hooks.commands.demo.outcome import outcome_of
+from engine_hooks.commands.terminal import shortened
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.torch_demo.engine import SpeculativeEngine
 
@@ -24,7 +25,7 @@ def opening(engine: SpeculativeEngine, asked: Asked, endpoint: str) -> str:
     return (
         f"{plain.name} takes {plain_ms:.1f} ms, {speculative.name} {speculative_ms:.1f} ms with {tuning.drafts} drafts "
         f"a lane, {tuning.acceptance[0]:.0%} of the first ones accepted: {tuning.gain:.2f} times plain decode\n"
-        f"{asked.instance}: {engine.scheduler.cost_model.name}, sending to {endpoint}, {duration}"
+        f"{shortened(asked.instance)}: {engine.scheduler.cost_model.name}, sending to {endpoint}, {duration}"
     )
 
 

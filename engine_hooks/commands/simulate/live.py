@@ -12,6 +12,7 @@ import typer
 from engine_hooks.commands.counting import counted
 from engine_hooks.commands.finite import finite
 from engine_hooks.commands.simulate.settings import SendingSettings
+from engine_hooks.commands.terminal import shortened
 from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS
 from engine_hooks.recorder.recorder import Recorder
@@ -65,7 +66,8 @@ def live(
         stumble_rate_hz=stumble_rate,
     )
     stop_at_signals(engine)
-    typer.echo(f"{resource.service_instance_id}: {cost_model}, sending to {settings.otlp_endpoint}; Ctrl-C ends it")
+    engine_shown = shortened(resource.service_instance_id)
+    typer.echo(f"{engine_shown}: {cost_model}, sending to {settings.otlp_endpoint}; Ctrl-C ends it")
     engine.run(seconds)
     # The line below says what was not sent.
     logging.getLogger("engine_hooks.recorder.outage").setLevel(logging.CRITICAL)
