@@ -3,17 +3,21 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
+from collector.acceptance import StoreUnavailableError
 from collector.clickhouse import first_line
 from collector.errors import CollectorError
 
 OTHERS_CORES_MAX: Final = 0.5
 """No more than so many cores count as others' work: those who work that much would be slowed down by a look, and not be told from it."""
+REST_WITHIN_S: Final = 120.0
+"""A look may be under way for so long before it is no more waited for."""
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +58,7 @@ class RepeatedLook(ABC):
         self._ends_within_s = ends_within_s
         self._clock = clock
         self._stopping = threading.Event()
+        self._looking = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=thread, daemon=True)
 
     def start(self) -> None:
@@ -74,8 +79,30 @@ class RepeatedLook(ABC):
             ClickHouseError: it fails.
         """
 
+    @contextmanager
+    def resting(self, within_s: float = REST_WITHIN_S) -> Iterator[None]:
+        """No look is under way within: one that would begin is left out.
+
+        Raises:
+            StoreUnavailableError: one has been under way for so long.
+        """
+        if not self._looking.acquire(timeout=within_s):
+            raise StoreUnavailableError(f"{self._thread.name} has been under way for {within_s:.0f} s: try again later")
+        try:
+            yield
+        finally:
+            self._looking.release()
+
     def look_once(self) -> float:
-        """One look, and its failure in the log. Returns the pause that it wants after it, in s."""
+        """One look, and its failure in the log; none while it rests. Returns the pause that it wants after it, in s."""
+        if not self._looking.acquire(blocking=False):
+            return self._every_s
+        try:
+            return self._look()
+        finally:
+            self._looking.release()
+
+    def _look(self) -> float:
         spent = self._spending()
         try:
             self.see_to_it()

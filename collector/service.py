@@ -2,8 +2,8 @@
 
 import socket
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -118,6 +118,7 @@ class Collector:
         self._pinned: dict[str, int] = {}
         self._bound: StoreBound | None = None
         self._sampler: Sampler | None = None
+        self._looks: list[RepeatedLook] = []
         self._running = ExitStack()
 
     def start(self) -> None:
@@ -245,6 +246,7 @@ class Collector:
     def _keep_looking(self, starting: ExitStack, look: RepeatedLook) -> None:
         look.start()
         starting.callback(look.stop)
+        self._looks.append(look)
 
     def _is_store_full(self) -> bool:
         return self._bound is not None and self._bound.state.is_full
@@ -279,9 +281,19 @@ class Collector:
     def _orders(self, store: StoreClient, writer: Writer) -> Orders:
         """By the client that stores computed rows: none are stored while an order is carried out."""
         settings = self.settings
-        source = Source(settings.data_dir, writer.spool.file, writer.resting) if not settings.clickhouse_url else None
+        resting = partial(self._resting, writer)
+        source = Source(settings.data_dir, writer.spool.file, resting) if not settings.clickhouse_url else None
         url = place_of(settings.clickhouse_url) if settings.clickhouse_url else ""
         return Orders(Holdings(store.using, settings.clickhouse_cluster, self._pinned, source, url))
+
+    @contextmanager
+    def _resting(self, writer: Writer) -> Iterator[None]:
+        """Within, nothing changes the store but who is using the client of computed rows. Senders wait the least: they rest last."""
+        with ExitStack() as rest:
+            for look in self._looks:
+                rest.enter_context(look.resting())
+            rest.enter_context(writer.resting())
+            yield
 
     def _take_ports(self) -> socket.socket:
         """Try all ports; the HTTP door's stays open. The other two are opened by libraries, which bind themselves."""
