@@ -13,7 +13,7 @@ from collector.access.certificate import trusting
 from collector.control.key import read_key
 from collector.control.names import TELL_STORE
 from collector.errors import CollectorError
-from collector.spool.database import SpoolError, hold, spool_file
+from collector.spool.database import SpoolError, hold, spool_file, was_held
 
 CONTROL_PATH: Final = "/control"
 
@@ -50,10 +50,14 @@ def taker(settings: ControlSettings) -> Iterator[Taker]:
     Raises:
         CollectorError: there is neither.
     """
-    if not settings.data_dir.is_dir() and not settings.clickhouse_url:
+    if not settings.clickhouse_url and not _is_there(settings.data_dir):
         raise NotTakenError(f"{settings.data_dir} holds no store: name the collector's --data-dir")
+    spool = spool_file(settings.data_dir)
     try:
-        held: AbstractContextManager[object] = hold(spool_file(settings.data_dir))
+        # What nobody has held yet is not made for a server's sake.
+        held: AbstractContextManager[object] = (
+            nullcontext() if settings.clickhouse_url and not was_held(spool) else hold(spool)
+        )
     except SpoolError:
         door = Door(settings)
         if not settings.clickhouse_url or _is_its_store(door, settings.clickhouse_url):
@@ -64,6 +68,15 @@ def taker(settings: ControlSettings) -> Iterator[Taker]:
 
     with held, orders_alone(settings) as orders:
         yield orders
+
+
+def _is_there(data_dir: Path) -> bool:
+    """Whether a collector has run there, or a store lies there. Makes nothing."""
+    if was_held(spool_file(data_dir)):
+        return True
+    from collector.clickhouse import engine_path  # noqa: PLC0415 -- --help stays quick
+
+    return engine_path(data_dir).is_dir()
 
 
 def _is_its_store(door: "Door", clickhouse_url: str) -> bool:
@@ -101,7 +114,7 @@ class Door:
         except (OSError, ValueError, KeyError) as error:
             raise NotTakenError(
                 f"no collector answers at {self._url} ({getattr(error, 'reason', error)}), though one holds the data "
-                "directory: set TACHOGRAPH_OTLP_HTTP_PORT as it has it"
+                "directory: it may be just starting or ending, so try again; else set TACHOGRAPH_OTLP_HTTP_PORT as it has it"
             ) from error
 
 

@@ -45,7 +45,7 @@ def hold(file: Path) -> IO[str]:
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        held = (file.parent / "lock").open("w")
+        held = _lock(file).open("w")
     except OSError as error:
         raise SpoolError(f"{file.parent} cannot be written ({error.strerror}): name another --data-dir") from error
     try:
@@ -56,6 +56,18 @@ def hold(file: Path) -> IO[str]:
             f"{file.parent} is held by another process (a collector that still runs?): stop it, or name another --data-dir"
         ) from error
     return held
+
+
+def was_held(file: Path) -> bool:
+    """Whether a collector has ever held it, or it is not ours to say. Makes nothing."""
+    try:
+        return _lock(file).exists()
+    except PermissionError:
+        return True
+
+
+def _lock(file: Path) -> Path:
+    return file.parent / "lock"
 
 
 def open_for_writing(file: Path) -> sqlite3.Connection:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from collector.clickhouse import StoreError
-from collector.control.giving import Door, taker
+from collector.control.giving import Door, NotTakenError, taker
 from collector.control.key import make_key
 from collector.control.names import TELL_STORE
 from collector.spool.database import hold, spool_file
@@ -58,3 +58,30 @@ def test_a_url_of_another_store_is_obeyed(held: Path, monkeypatch: pytest.Monkey
     telling(monkeypatch, its_store)
     with pytest.raises(StoreError, match=f"^ClickHouse at {ITS_URL} did not answer"), taker(settings(held, ITS_URL)):
         pass
+
+
+def test_a_collector_that_does_not_answer_may_be_just_ending(held: Path) -> None:
+    with (
+        taker(settings(held, "")) as orders,
+        pytest.raises(
+            NotTakenError, match=r"just starting or ending, so try again; else set TACHOGRAPH_OTLP_HTTP_PORT"
+        ),
+    ):
+        orders.carry_out(TELL_STORE, {})
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["a directory", "none"])
+@pytest.mark.parametrize(
+    ("url", "error", "said"),
+    [("", NotTakenError, "holds no store: name the collector's --data-dir"), (ITS_URL, StoreError, "did not answer")],
+    ids=["embedded", "a server"],
+)
+def test_where_nothing_is_nothing_is_made(
+    tmp_path: Path, is_there: bool, url: str, error: type[Exception], said: str
+) -> None:
+    data_dir = tmp_path / "data"
+    if is_there:
+        data_dir.mkdir()
+    with pytest.raises(error, match=said), taker(settings(data_dir, url)):
+        pass
+    assert list(tmp_path.rglob("*")) == ([data_dir] if is_there else [])
