@@ -10,7 +10,7 @@ from dashboards.parts.charted import show_chart
 from dashboards.parts.controls import CONTROL_PX, choose_of, choose_one, control_bar
 from dashboards.parts.notices import say_freshness, say_problem
 from dashboards.parts.time_range import choose_range, hold_button
-from dashboards.questions.arms import arms_stored, usual_arms
+from dashboards.questions.arms import arms_stored, usual_arms, usual_rows
 from dashboards.questions.ranges import ALL_TIME, TimeRange, time_parameters
 from dashboards.reading.answers import answer
 from dashboards.reading.outcomes import COMPARISON_FRESH_S, comparison
@@ -23,26 +23,25 @@ from queries.compare.comparison import Comparison, Verdict
 from queries.compare.markdown import markdown
 from queries.compare.wording import METRIC_WORDS, how_computed, remarks
 
-USUAL_ROWS = ("host", "package")
 # In words, which stand in the URL too.
 METRICS = {words: metric for metric, words in METRIC_WORDS.items()}
 ROWS = {label.replace("_", " "): label for label in LABELS}
 
 
-def choose_rows() -> tuple[str, ...]:
-    """What makes a row of the table."""
+def choose_rows(usual: tuple[str, ...]) -> tuple[str, ...]:
+    """What makes a row of the table; `usual` to begin with, and where nothing is chosen."""
     heed_choice("by", ROWS)
     chosen = st.pills(
         "One row for each",
         list(ROWS),
         selection_mode="multi",
-        default=USUAL_ROWS,
+        default=usual,
         key="by",
         bind="query-params",
         on_change=heeded,
         args=("by",),
     )
-    return tuple(ROWS[words] for words in chosen) or USUAL_ROWS
+    return tuple(ROWS[words] for words in chosen) or usual
 
 
 def verdict(compared: Comparison) -> None:
@@ -119,12 +118,13 @@ bar = control_bar()
 with bar:
     chosen_range = choose_range(ALL_TIME, width=CONTROL_PX)
 # Asked outside of the bar: what is said while one waits would push its controls aside.
-stored_arms = arms_stored(answer("engines", **time_parameters(chosen_range)).rows)
+stored_engines = answer("engines", **time_parameters(chosen_range)).rows
+stored_arms = arms_stored(stored_engines)
 with bar:
     first_arm, second_arm = usual_arms(stored_arms)
     chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)
     chosen_second = choose_one("Arm judged", "after", stored_arms, second_arm)
     chosen_metric = METRICS[choose_of("Compared by", "metric", list(METRICS))]
     hold_button(chosen_range, ALL_TIME)
-chosen_rows = choose_rows()
+chosen_rows = choose_rows(usual_rows(stored_engines, (chosen_first, chosen_second)))
 live((chosen_first, chosen_second), chosen_rows, chosen_metric, chosen_range)

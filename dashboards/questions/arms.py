@@ -5,6 +5,7 @@ from typing import Final
 import pandas as pd
 
 USUAL_ARMS: Final = ("before", "after")
+USUAL_ROWS: Final = ("host", "package")
 
 
 def arms_stored(engines: pd.DataFrame) -> list[str]:
@@ -18,6 +19,23 @@ def arms_stored(engines: pd.DataFrame) -> list[str]:
     rows = engines[["arms", "first_seen"]].explode("arms")
     began = rows[rows.arms.notna() & (rows.arms != "")].groupby("arms").first_seen.min().reset_index()
     return [str(arm) for arm in began.sort_values(["first_seen", "arms"]).arms]
+
+
+def usual_rows(engines: pd.DataFrame, arms: tuple[str, str]) -> tuple[str, ...]:
+    """What makes a row of the table to begin with: host and package; not the package where that is what the arms differ in.
+
+    A row for each package would compare nothing then. Hosts stay: what differs between hosts is left out by whoever means to.
+
+    Args:
+        engines: Rows of the query `engines`.
+        arms: The two to compare.
+    """
+    if engines.empty:
+        return USUAL_ROWS
+    rows = engines[["arms", "engine_package"]].explode("arms")
+    first, second = (set(rows.engine_package[rows.arms == arm]) for arm in arms)
+    are_apart = bool(first and second) and first.isdisjoint(second)
+    return tuple(label for label in USUAL_ROWS if label != "package" or not are_apart)
 
 
 def usual_arms(stored: list[str]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dashboards.reading.collector import Collected, Sample
 from dashboards.rows import rows_of
-from dashboards.words.markdown import Column, since, table
+from dashboards.words.markdown import Column, since, table, without_empty
 from dashboards.words.texts import age, escaped
 from engine_hooks.commands.counting import counted
 from queries.alerts.conditions import Condition, judge
@@ -150,11 +150,15 @@ def named(entry: str) -> str:
 
 
 def refusals_table(refusals: pd.DataFrame) -> str:
-    """What was refused, by reason."""
+    """What was refused, by reason; without a column of doors where no counter names one."""
+    # Some counters tell doors apart, those of the contract do not.
+    doorless = "any" if (refusals.door != "").any() else ""
     rows = [
-        [escaped(one.what), escaped(one.door), escaped(one.reason), f"{one.times:,}"] for one in named_rows(refusals)
+        [escaped(one.what), escaped(one.door) or doorless, escaped(one.reason), f"{one.times:,}"]
+        for one in named_rows(refusals)
     ]
-    return table([Column("Refused"), Column("Door"), Column("Reason"), Column("Count", True)], rows)
+    heads = [Column("Refused"), Column("Door"), Column("Reason"), Column("Count", True)]
+    return table(*without_empty(heads, rows))
 
 
 class Refusal(NamedTuple):

@@ -11,7 +11,7 @@ from clickhouse_connect.driver.client import Client
 from dashboards.charts.arm_cells import arm_cells, cell_rows
 from dashboards.charts.arm_shifts import arm_shifts, extent, shift_row
 from dashboards.links import COMPARE_PAGE
-from dashboards.questions.arms import arms_stored, usual_arms
+from dashboards.questions.arms import USUAL_ARMS, USUAL_ROWS, arms_stored, usual_arms, usual_rows
 from dashboards.reading import outcomes
 from dashboards.words.comparisons import comparison_sentence, comparison_table
 from dashboards.words.refusals import refusal_words
@@ -67,7 +67,7 @@ class TestPage:
             return compared(cells)
 
         monkeypatch.setattr(outcomes, "compare_stored", apart)
-        app = page_opened(COMPARE_PAGE, arms_url, monkeypatch)
+        app = page_opened(COMPARE_PAGE, arms_url, monkeypatch, by="package")
         assert "have no package in common: deselect “package” under “One row for each”" in said(app)
         assert "package" in app.button_group(key="by").options
         assert "--" not in said(app)
@@ -98,6 +98,20 @@ class TestArms:
         stored = arms_stored(pd.DataFrame({"arms": arms, "first_seen": hours}))
         assert stored == ["z-older", "a-newer", "m-newest"]
         assert usual_arms(stored) == ("z-older", "m-newest")
+
+    @pytest.mark.parametrize(
+        ("packages", "rows"),
+        [
+            (("main", "pr-188", "main"), ("host",)),
+            (("main", "pr-188", "pr-188"), ("host", "package")),
+            (("main", "main", "main"), ("host", "package")),
+        ],
+    )
+    def test_packages_that_differ_by_arm_are_no_rows(self, packages: tuple[str, ...], rows: tuple[str, ...]) -> None:
+        arms = [["before"], ["after"], ["before", ""]]
+        engines = pd.DataFrame({"arms": arms, "engine_package": packages, "host_name": "node-1"})
+        assert usual_rows(engines, ("before", "after")) == rows
+        assert usual_rows(engines, ("before", "none")) == usual_rows(pd.DataFrame(), USUAL_ARMS) == USUAL_ROWS
 
     def test_before_and_after_are_what_they_are_called(self) -> None:
         assert usual_arms(["after", "before", "other"]) == ("before", "after")

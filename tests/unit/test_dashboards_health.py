@@ -225,6 +225,21 @@ class TestWords:
     def test_sizes(self, size: int, text: str) -> None:
         assert health.bytes_text(size) == text
 
+    @pytest.mark.parametrize(
+        ("doors", "lines"),
+        [
+            (("", ""), ["| Refused | Reason | Count |", "| spans | a | 2 |", "| spans | b | 1 |"]),
+            (
+                ("", "http"),
+                ["| Refused | Door | Reason | Count |", "| spans | any | a | 2 |", "| spans | http | b | 1 |"],
+            ),
+        ],
+    )
+    def test_doors_of_refusals_where_any_is_named(self, doors: tuple[str, str], lines: list[str]) -> None:
+        refusals = pd.DataFrame({"what": "spans", "door": doors, "reason": ["a", "b"], "count": [2, 1]})
+        head, _, *rows = health.refusals_table(refusals).splitlines()
+        assert [head, *rows] == lines
+
     def test_tables_of_what_clickhouse_knows(self) -> None:
         silent = pd.DataFrame(
             {"service_instance_id": ["a|b"], "host_name": [""], "engine_package": ["p"], "silent_s": [90.0],
