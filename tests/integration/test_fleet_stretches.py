@@ -60,7 +60,16 @@ def test_it_agrees_with_cells(clickhouse: Client) -> None:
     cells = {row["cell"]: row for row in ask(clickhouse, "cells", **ANY_LENGTH)}
     for row in stretches(clickhouse, stretch_s=30):
         alone = cells[row["cell"]]
-        same = ("stuck", "has_speculative", "plain_fraction", "tokens_per_s", "executions", "started_at", "ended_at")
+        same = (
+            "stuck",
+            "has_speculative",
+            "plain_fraction",
+            "tokens_per_s",
+            "executions",
+            "started_at",
+            "ended_at",
+            "last_received_at",
+        )
         assert picked(row, {name: alone[name] for name in same}) == {name: alone[name] for name in same}
 
 

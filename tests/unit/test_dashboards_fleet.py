@@ -85,6 +85,12 @@ class TestWhatIsAsked:
         assert asked == [("fleet_stretches", {"from_": "-24h", "stretch_s": 1800, "concurrency": 64})]
         assert found.stretch_s == 1800
 
+    def test_a_clock_that_is_ahead_makes_no_stretch_longer(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
+        rows = engines(200, 2880)
+        rows.loc[7, "last_seen"] += pd.Timedelta("1095D")
+        assert fleet.fleet(rows, Filters((("from_", "-24h"),), ())).stretch_s == 1800
+        assert [values["stretch_s"] for _, values in asked] == [1800]
+
     def test_one_host_of_the_fleet_is_asked_for_by_cells(self, asked: list[tuple[str, dict[str, Any]]]) -> None:
         fleet.fleet(engines(20, 2880, 0.5).assign(cells=600), Filters((), (("host", "node-3"),)))
         assert [question for question, _ in asked] == ["cells"]
