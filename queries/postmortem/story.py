@@ -167,7 +167,9 @@ def percent(share: float, digits: int = 0) -> str:
 
 def _figures(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Figure]:
     plain = diagnosis.being_in_plain
-    yield Figure("tokens/s", f"{diagnosis.tokens_emitted / diagnosis.seconds:,.0f}" if diagnosis.seconds else "-")
+    # Engines need not report tokens; of one that reports none, the rate is unknown.
+    known = diagnosis.seconds and any(one.batch_tokens_emitted is not None for one in recorded.executions)
+    yield Figure("tokens/s", f"{diagnosis.tokens_emitted / diagnosis.seconds:,.0f}" if known else "-")
     yield Figure("tokens lost by choices", f"{diagnosis.tokens_lost:,.0f}")
     yield Figure("plain fraction", percent(plain.plain_fraction, 1))
     yield Figure("being in plain", f"{plain.verdict}")

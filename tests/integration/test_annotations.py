@@ -101,6 +101,14 @@ def test_a_mark_that_names_something_is_not_of_an_engine_without_that_name(
     assert texts(clickhouse, of_one=True) == ["load test"]
 
 
+def test_tokens_that_no_execution_reports_have_no_rate(clickhouse: Client, clickhouse_url: str) -> None:
+    for name, tokens, shown in (("silent", None, "-"), ("none", 0, "0"), ("told", 10, "357")):
+        engine = EngineResource(name)
+        insert(clickhouse, [round_of(n, 28 * n, "P128", 28, batch_tokens_emitted=tokens) for n in range(100)], engine)
+        figures = told(clickhouse_url, str(START_NS // 1_000_000_000), name).story.figures
+        assert figures[0] == ("tokens/s", shown)
+
+
 def test_a_store_without_marks_is_told_all_the_same(clickhouse: Client, clickhouse_url: str) -> None:
     insert(clickhouse, [round_of(n, 28 * n, "P128", 28) for n in range(100)])
     assert told(clickhouse_url, str(START_NS // 1_000_000_000)).story.chapters[-1:] == ()
