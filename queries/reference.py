@@ -30,7 +30,8 @@ cells, which read them only where something was wrong. `make bench-queries` meas
 
 Instants are ISO 8601 (UTC where no zone is named), `now`, or `-15m` for fifteen minutes ago (s, m, h, d).
 A cell is named by `service_instance_id` and `cell` together. Exit codes of `tachograph query`: 0 answered
-(an empty answer says so on standard error), 2 a wrong call, 3 no ClickHouse answers, 4 ClickHouse refused.
+(an empty answer says so on standard error), 2 a wrong call, 3 no ClickHouse answers, 4 ClickHouse refused;
+74, as of every command, standard output cannot be written.
 
 A new query is one file `queries/sql/<topic>/<name>.sql`; its head has one entry a line:
 
