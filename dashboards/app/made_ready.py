@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from dashboards.charts.fleet_grid import ROOMY, template
+from dashboards.charts.fleet_grid import ROOMY, Shown, template
 
 PAGES: Final = Path(__file__).parents[1] / "pages"
 
@@ -28,7 +28,7 @@ async def made_ready(_app: object) -> AsyncIterator[None]:
     for module in imported(PAGES):
         import_module(module)
     # The first chart: Altair reads its schema with it.
-    template(ROOMY, has_losses=True, has_notes=False)
+    template(ROOMY, Shown(has_losses=True), has_notes=False)
     gc.collect()
     gc.freeze()
     yield

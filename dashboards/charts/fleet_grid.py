@@ -25,7 +25,7 @@ NARROW_HOST_LETTERS, NARROW_INSTANCE_LETTERS = 5, 7
 NARROWEST_PX = 2
 """A cell is drawn at least so wide, or those of an old import would vanish from the chart of all time, in px."""
 LONE_PX, ALONE_PX = 5, 24
-"""A narrower cell that has no other so soon after it is drawn so wide on every screen, so that it is seen and can be clicked, in px."""
+"""A narrower cell that has no other so near is drawn so wide on every screen, so that it is seen and can be clicked, in px."""
 SHORT_WORD_PX, LONG_WORD_PX = 14, 66
 """A cell at least this wide bears a letter, or the whole word, in px."""
 LEGEND_PX = alt.ExprRef(f"containerSize()[0] < {NARROW_PX} ? 180 : 260")
@@ -58,6 +58,20 @@ class RowSize(NamedTuple):
 ROOMY, COMPACT = RowSize(44, 2), RowSize(18, 1)
 
 
+class Shown(NamedTuple):
+    """What the grid of certain rows has to show: each layer is drawn anew for all rows, whether it shows any or none."""
+
+    has_losses: bool
+    """Rows are cells, whose lost executions are known; else stretches."""
+    has_lone: bool = False
+    has_clocks: bool = False
+
+    @classmethod
+    def of(cls, cells: pd.DataFrame, rows: pd.DataFrame) -> "Shown":
+        """Of rows of a query, and what `grid_rows` made of them."""
+        return cls("executions_lost" in cells, bool(rows.lone.any()), bool((rows.clock != "").any()))
+
+
 def fleet_grid(
     cells: pd.DataFrame, engines: Sequence[str] | None = None, size: RowSize = ROOMY, marks: Iterable[Mark] = ()
 ) -> alt.LayerChart:
@@ -71,7 +85,7 @@ def fleet_grid(
     """
     rows = grid_rows(cells, engines)
     noted = noted_within(rows, marks)
-    return layered(rows, None if noted.empty else noted, size, "executions_lost" in cells)
+    return layered(rows, None if noted.empty else noted, size, Shown.of(cells, rows))
 
 
 def finished_grid(cells: pd.DataFrame, engines: Sequence[str], size: RowSize, marks: Iterable[Mark]) -> Finished:
@@ -79,14 +93,14 @@ def finished_grid(cells: pd.DataFrame, engines: Sequence[str], size: RowSize, ma
     rows = grid_rows(cells, engines)
     noted = noted_within(rows, marks)
     datasets = {CELLS: rows} if noted.empty else {CELLS: rows, NOTED: noted}
-    return template(size, "executions_lost" in cells, has_notes=not noted.empty) | {"datasets": datasets}
+    return template(size, Shown.of(cells, rows), has_notes=not noted.empty) | {"datasets": datasets}
 
 
 @cache
-def template(size: RowSize, has_losses: bool, *, has_notes: bool) -> Finished:
+def template(size: RowSize, shown: Shown, *, has_notes: bool) -> Finished:
     """The grid without its data."""
     noted = alt.NamedData(NOTED) if has_notes else None
-    return finished(layered(alt.NamedData(CELLS), noted, size, has_losses))
+    return finished(layered(alt.NamedData(CELLS), noted, size, shown))
 
 
 def noted_within(rows: pd.DataFrame, marks: Iterable[Mark]) -> pd.DataFrame:
@@ -94,9 +108,9 @@ def noted_within(rows: pd.DataFrame, marks: Iterable[Mark]) -> pd.DataFrame:
     return notes.note_rows(marks, rows.start_ms.min(), rows.end_ms.max())
 
 
-def layered(rows: Data, noted: Data | None, size: RowSize, has_losses: bool) -> alt.LayerChart:
+def layered(rows: Data, noted: Data | None, size: RowSize, shown: Shown) -> alt.LayerChart:
     """The grid of these rows, with a line at each mark, if there is any."""
-    chart = alt.Chart(rows).encode(tooltip=tooltip(has_losses))
+    chart = alt.Chart(rows).encode(tooltip=tooltip(shown.has_losses))
     base = chart.encode(x=time_channel("start_ms"), x2="end_ms")
     left, right, bare = (row_channel(axis) for axis in (left_axis(size), right_axis(), None))
     chosen = alt.selection_point(name=SELECTION, fields=["service_instance_id", "cell"], toggle=False)
@@ -105,11 +119,11 @@ def layered(rows: Data, noted: Data | None, size: RowSize, has_losses: bool) -> 
             base.mark_rect(cursor="pointer", stroke="transparent")
             .encode(y=left, color=fraction_colour())
             .add_params(chosen),
-            lone_cells(chart, bare, size),
+            *([lone_cells(chart, bare, size)] if shown.has_lone else []),
             strip(base, right, "stuck", -1, size),
             strip(base, bare, "inflated", 1, size),
             words(chart, bare, size),
-            clocks(chart, bare, size),
+            *([clocks(chart, bare, size)] if shown.has_clocks else []),
             *([] if noted is None else notes.layers_of(noted, time_channel)),
         )
         .resolve_axis(y="independent")
@@ -184,6 +198,8 @@ def until_now(drawn: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         rows: What it was made of.
     """
     newest_ms = times.epoch_ms(seen_at(rows)).max()
+    if drawn.end_ms.max() <= newest_ms:
+        return drawn
     ahead_s = clocks_ahead_s(rows)
     is_past = drawn.start_ms <= newest_ms
     have_past = set(drawn.service_instance_id[is_past])
@@ -198,11 +214,16 @@ def until_now(drawn: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def are_lone(drawn: pd.DataFrame, span_ms: float) -> "pd.Series[bool]":
-    """Which cells are too narrow to be seen, and have room to be drawn wider."""
+    """Which cells are too narrow to be seen, and have room to be drawn wider. The newest of a running engine, narrow for its
+    first seconds, is none: it goes on from one that can be seen."""
     px = TYPICAL_WIDTH_PX / span_ms
-    next_ms = drawn.groupby("service_instance_id").start_ms.shift(-1)
     is_narrow = (drawn.end_ms - drawn.start_ms) * px < LONE_PX
-    return is_narrow & ~((next_ms - drawn.start_ms) * px < ALONE_PX) & (drawn.clock == "")
+    by_engine = drawn.assign(is_narrow=is_narrow).groupby("service_instance_id")
+    is_close_after = (by_engine.start_ms.shift(-1) - drawn.start_ms) * px < ALONE_PX
+    goes_on = ((drawn.start_ms - by_engine.end_ms.shift(1)) * px < ALONE_PX) & ~by_engine.is_narrow.shift(
+        1, fill_value=True
+    )
+    return is_narrow & ~is_close_after & ~goes_on & (drawn.clock == "")
 
 
 def in_order(cells: pd.DataFrame, engines: Sequence[str] | None) -> pd.DataFrame:

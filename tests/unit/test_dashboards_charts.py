@@ -190,6 +190,26 @@ class TestFleetGrid:
         )
         assert list(drawn.lone) == [True, False, True, False]
 
+    def test_the_newest_cell_of_a_running_engine_is_no_lone_one(self) -> None:
+        began = BEGIN + pd.Timedelta("30s")
+        drawn = fleet_grid.grid_rows(
+            cells({}, {"started_at": began, "ended_at": began + pd.Timedelta("40ms"), "cell": "next"})
+        )
+        assert list(drawn.lone) == [False, False]
+
+    def test_what_no_row_has_is_no_layer(self) -> None:
+        began = BEGIN - pd.Timedelta("2h")
+        short = {"service_instance_id": "short", "started_at": began, "ended_at": began + pd.Timedelta("300ms")}
+        ahead = {"service_instance_id": "ahead", "last_received_at": BEGIN.floor("ms")} | {
+            name: BEGIN + pd.Timedelta(after) for name, after in {"started_at": "2h", "ended_at": "121min"}.items()
+        }
+
+        def layers(*rows: dict[str, Any]) -> int:
+            return len(fleet_grid.fleet_grid(cells({}, *rows)).layer)
+
+        assert layers(short) == layers(ahead) == layers() + 1
+        assert layers(short, ahead) == layers() + 2
+
     def test_an_engine_that_is_gone_shows_since_when_and_no_speed(self) -> None:
         """As `tachograph top` does: its last figure would read as if it ran."""
         ago = {
