@@ -261,7 +261,8 @@ def compose(file: SqlFile, parts: dict[str, SqlFile]) -> Query:
         parts = parts | {"plan": parts[plan]}
     needed = parts_of(file, parts)
     parameters = parameters_of([*needed.values(), file])
-    common = ",\n".join(named(name, part) for name, part in needed.items())
+    standing = {name: named(name, part) for name, part in needed.items()}
+    common = ",\n".join(standing.values())
     sql = f"WITH {common}\n{file.body}" if common else file.body
     declared = {(parameter.name, parameter.type) for parameter in parameters}
     for name, type_ in PLACEHOLDER.findall(sql):
@@ -276,7 +277,7 @@ def compose(file: SqlFile, parts: dict[str, SqlFile]) -> Query:
         table=names_in(file.entries["table"]),
         example=file.entries["example"],
         sql=sql,
-        rows=tuple(Row(name, named(name, part), part.shortcuts) for name, part in needed.items() if part.shortcuts),
+        rows=tuple(Row(name, standing[name], part.shortcuts) for name, part in needed.items() if part.shortcuts),
     )
 
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import typer
 
 from queries.alerts.errors import NotEvaluatedError
+from queries.client import shown
 from queries.commands.alerts.settings import PlaceSettings, state_directory
 from queries.errors import UnreachableError
 
@@ -58,9 +58,7 @@ def told_data_dir(collector_url: str) -> Path | None:
     from queries.alerts.sources import collector_state  # noqa: PLC0415 (slow to load)
 
     try:
-        place = urlsplit(collector_url)
-        bare = f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}"
-        return collector_state(bare, collector_url, _data_dir_in)
+        return collector_state(shown(collector_url), collector_url, _data_dir_in)
     except (UnreachableError, ValueError):
         return None
 
