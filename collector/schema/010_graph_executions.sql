@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS graph_executions
 (
     service_instance_id LowCardinality(String),
     started_at DateTime64(9, 'UTC') CODEC(Delta, T64('bit'), ZSTD(3)),
-    duration_ns Int64 ALIAS ifNull(graph_gpu_start_offset_ns, 0) + graph_gpu_time_ns + stored_duration_rest_ns,
+    duration_ns Int64 ALIAS stored_free_end_ns[2] - toUnixTimestamp64Nano(started_at) + stored_duration_rest_ns,
     received_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD),
     trace_id FixedString(16) CODEC(ZSTD),
     span_id FixedString(8) CODEC(Delta(8), ZSTD),
@@ -28,9 +28,10 @@ CREATE TABLE IF NOT EXISTS graph_executions
     graph_kind LowCardinality(String) CODEC(ZSTD),
     graph_purpose LowCardinality(String),
     graph_sequence Int64 CODEC(DoubleDelta, ZSTD),
-    graph_gpu_time_ns Int64 CODEC(T64('bit'), ZSTD),
-    graph_wall_time_ns Int64 ALIAS graph_gpu_time_ns + stored_wall_over_gpu_ns,
-    graph_gpu_start_offset_ns Nullable(Int64) CODEC(T64('bit'), ZSTD),
+    graph_gpu_time_ns Int64 ALIAS stored_free_end_ns[2] - stored_free_end_ns[1] - stored_wall_over_gpu_ns,
+    graph_wall_time_ns Int64 ALIAS stored_free_end_ns[2] - stored_free_end_ns[1],
+    graph_gpu_start_offset_ns Nullable(Int64)
+        ALIAS stored_free_end_ns[1] + stored_wall_over_gpu_ns - toUnixTimestamp64Nano(started_at) + stored_start_offset_rest_ns,
     graph_gpu_time_source LowCardinality(String),
     graph_queue_depth Nullable(Int64) CODEC(T64, ZSTD),
     graph_after_idle Bool,
@@ -53,16 +54,20 @@ CREATE TABLE IF NOT EXISTS graph_executions
         reinterpretAsUInt64(scheduler_candidate_expected_tokens[indexOf(scheduler_candidate_graphs, graph_name)]))),
     scheduler_candidate_graphs Array(LowCardinality(String)) CODEC(ZSTD(6)),
     scheduler_candidate_estimates_ns Array(Int64) CODEC(ZSTD(6)),
-    scheduler_candidate_expected_tokens Array(Float64) CODEC(ZSTD(3)),
+    scheduler_candidate_expected_tokens Array(Float64) CODEC(ZSTD(6)),
 
     cell_id LowCardinality(String),
     cell_arm LowCardinality(String),
     cell_position Nullable(Int64) CODEC(T64, ZSTD),
     cell_concurrency Nullable(Int64) CODEC(T64, ZSTD),
 
+    -- When the device was free for it, and when it ended there, both as Unix time: its end less its wall time, and its end.
+    -- In one column, because a pipelined round begins where the one before it ended: so a codec sees that, row after row.
+    stored_free_end_ns Array(Int64) CODEC(Delta(8), T64('bit'), ZSTD(3)),
     -- What the columns above that are ALIAS have beyond what others tell. Sums and differences wrap around, so none is too large.
     stored_duration_rest_ns Int64 CODEC(ZSTD),
     stored_wall_over_gpu_ns Int64 CODEC(ZSTD),
+    stored_start_offset_rest_ns Nullable(Int64) CODEC(T64, ZSTD),
     stored_accepted_rest Nullable(Int64) CODEC(T64, ZSTD),
     stored_estimate_rest_ns Nullable(Int64) CODEC(ZSTD),
     stored_estimate_gpu_rest_ns Nullable(Int64) CODEC(ZSTD),

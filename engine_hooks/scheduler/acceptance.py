@@ -7,6 +7,10 @@ from operator import mul
 from engine_hooks.scheduler.errors import SchedulerError
 from engine_hooks.scheduler.graphs import DRAFTS_PER_LANE_MAX
 
+STEPS_PER_TOKEN = 256
+"""Expected tokens come in steps of 1/256 token: acceptance is known to a percent, and what is noise is neither decided by
+nor stored with every execution (docs/decisions/0024-values-stored-once.md)."""
+
 
 class AcceptanceEstimator:
     """Per depth, the chance that a draft is accepted once all before it in its lane were.
@@ -82,10 +86,15 @@ class AcceptanceEstimator:
     def expected_tokens(self, lanes: float, drafts: Iterable[tuple[int, float]]) -> tuple[float, ...]:
         """For each of `drafts`: tokens that a round of `lanes` lanes is expected to emit, their own ones included.
 
-        Lanes are faster as floating-point numbers.
+        In steps of 1/256 token, exact as floating-point numbers. Lanes are faster as such, too.
         """
-        emitted, reach = self._emitted, self._reach
-        return tuple([lanes * emitted[full] + extra_lanes * reach[full + 1] for full, extra_lanes in drafts])
+        emitted, reach, steps = self._emitted, self._reach, STEPS_PER_TOKEN
+        return tuple(
+            [
+                round((lanes * emitted[full] + extra_lanes * reach[full + 1]) * steps) / steps
+                for full, extra_lanes in drafts
+            ]
+        )
 
     def _update_sums(self) -> None:
         self._reach = list(accumulate(self.by_depth, mul, initial=1.0))

@@ -1,6 +1,11 @@
 """The scheduler: choice, calibration, refreshes, probes."""
 
+from itertools import accumulate
+from operator import mul
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine_hooks.contract.names import FeedbackReason, GraphKind, Purpose
 from engine_hooks.cost_model.errors import CostModelError
@@ -48,8 +53,9 @@ def test_chooses_by_expected_tokens_per_estimate() -> None:
     assert decision.drafts == Drafts(3, 0)
     assert decision.candidates == ("decode", "P64", "P108", "P128")
     assert decision.candidate_estimates_ns == (13_500_000, 24_300_000, 27_200_000, 28_500_000)
-    # The recorded cells' schedulers expected exactly these at an acceptance of 0.62.
-    assert decision.candidate_expected_tokens == pytest.approx((32.0, 51.84, 67.000736, 71.767296))
+    # The recorded cells' schedulers expected exactly these at an acceptance of 0.62; ours says them in steps of 1/256.
+    exactly = (32.0, 51.84, 67.000736, 71.767296)
+    assert decision.candidate_expected_tokens == tuple(round(tokens * 256) / 256 for tokens in exactly)
     rates = [
         tokens / ns
         for tokens, ns in zip(decision.candidate_expected_tokens, decision.candidate_estimates_ns, strict=True)
@@ -113,9 +119,7 @@ def test_graphs_whose_budget_does_not_hold_the_batch_are_no_candidates() -> None
     assert choose(one, lanes=200).graph == DECODE
     with pytest.raises(SchedulerError, match="no graph suits a batch of 200 lanes"):
         choose(Scheduler([P64], measured_model(), SchedulerSettings(calibration_executions=0)), lanes=200)
-    assert one.choose(BatchState(MS, 32, drafts_per_lane_max=1)).candidate_expected_tokens[1:] == pytest.approx(
-        [51.84] * 3
-    )
+    assert one.choose(BatchState(MS, 32, drafts_per_lane_max=1)).candidate_expected_tokens[1:] == (13271 / 256,) * 3
 
 
 def test_calibrates_each_graph_three_times_at_start_up() -> None:
@@ -216,6 +220,20 @@ def test_acceptance_follows_slowly_and_by_depth() -> None:
     assert acceptance.by_depth[0] > 0.99
     assert acceptance.by_depth[1] < 0.01
     assert acceptance.expected_tokens(32, [Drafts(0, 0), Drafts(7, 0)])[1] == pytest.approx(64, rel=0.02)
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=7, max_size=7),
+    st.integers(1, 256),
+    st.builds(Drafts, st.integers(0, 7), st.integers(0, 256)),
+)
+def test_expected_tokens_come_in_steps_of_a_256th(prior: list[float], lanes: int, drafts: Drafts) -> None:
+    """Acceptance is known to a percent: digits beyond are noise, which every record of a decision would carry."""
+    reach = [*accumulate(prior, mul, initial=1.0), 0.0]
+    exactly = lanes * sum(reach[: drafts.full + 1]) + drafts.extra_lanes * reach[drafts.full + 1]
+    (said,) = AcceptanceEstimator(prior=prior).expected_tokens(lanes, [drafts])
+    assert said * 256 == int(said * 256)
+    assert said == pytest.approx(exactly, abs=1 / 512 + 1e-9)
 
 
 def test_acceptance_takes_in_some_rounds_together() -> None:
