@@ -7,7 +7,7 @@
 -- parameter arm: String = '' | cell_arm; '' is any.
 -- parameter cell: String = '' | One cell: the benchmark's cell_id, or the start of a 30 s window in Unix seconds; '' is any.
 SELECT
-    *, cell, duration_ns, graph_wall_time_ns, batch_tokens_accepted,
+    *, cell, duration_ns, graph_gpu_time_ns, graph_wall_time_ns, graph_gpu_start_offset_ns, batch_tokens_accepted,
     scheduler_estimate_ns, scheduler_estimate_gpu_ns, scheduler_expected_tokens
 FROM graph_executions
 WHERE started_at >= asked.since
