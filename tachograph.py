@@ -387,9 +387,10 @@ def stuck_cells(clickhouse_url: str, began: datetime) -> list[dict[str, Any]]:
 
 def stuck_line(cell: dict[str, Any]) -> str:
     """One stuck cell, for the terminal."""
+    speed = "unknown" if cell["tokens_per_s"] is None else f"{cell['tokens_per_s']:,.0f}"
     return (
         f"[bold red]stuck in plain decode[/]: {cell['host_name'] or cell['service_instance_id']}, cell {cell['cell']}: "
-        f"{cell['plain_fraction']:.0%} of its decoding so far is plain, {cell['tokens_per_s']:,.0f} tokens/s"
+        f"{cell['plain_fraction']:.0%} of its decoding so far is plain, {speed} tokens/s"
     )
 
 

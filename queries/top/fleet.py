@@ -70,7 +70,7 @@ class Sort(StrEnum):
     LOST = "lost"
     """The one that lost the most; of those that lost nothing, the one with the most stuck cells."""
     SLOWEST = "slowest"
-    """The one with the fewest tokens/s in its newest cell."""
+    """The one with the fewest tokens/s in its newest cell; those of which they are not known last."""
     PLAIN = "plain"
     """The one with the highest plain fraction in its newest cell."""
     HOST = "host"
@@ -145,7 +145,8 @@ def _by_loss(engine: Engine) -> tuple[Any, ...]:
 
 
 def _by_speed(engine: Engine) -> tuple[Any, ...]:
-    return engine.newest.tokens_per_s or 0.0, _name(engine)
+    speed = engine.newest.tokens_per_s
+    return speed is None, speed or 0.0, _name(engine)
 
 
 def _by_plain(engine: Engine) -> tuple[Any, ...]:

@@ -138,7 +138,7 @@ def test_what_lost_the_most_comes_first() -> None:
     assert engines[2].lost_s == 5
     assert [one.host_name for one in arranged(engines, Sort.HOST, "L")] == ["calm", "loser"]
     slow = engines_of([row("fast", 0), row("none", 0, tokens_per_s=None), row("slow", 0, tokens_per_s=9.0)])
-    assert [one.host_name for one in arranged(slow, Sort.SLOWEST, "")] == ["none", "slow", "fast"]
+    assert [one.host_name for one in arranged(slow, Sort.SLOWEST, "")] == ["slow", "fast", "none"]
 
 
 @pytest.mark.parametrize("size", [(80, 23), (200, 60), (30, 5), (10, 3), (1, 1)], ids=str)

@@ -17,7 +17,7 @@
 -- column cost [] | tokens_lost_per_s in words.
 -- column plain_fraction [fraction] | That of the latest.
 -- column cell [] | The latest of them that is stuck; the latest where none is.
--- column tokens_per_s [tokens/s] | Of that cell.
+-- column tokens_per_s [tokens/s] | Of that cell; empty where it reports no tokens.
 -- column stuck_since [time] | Start of the first of them that is stuck; empty where none is.
 -- table: host_name, plain_fraction_of_two, plain_fraction, cells_judged, stuck_since, cell, tokens_per_s, scheduler_cost_model
 -- example: tachograph query stuck_engines --param at=-1h
@@ -38,7 +38,8 @@ SELECT
     ) AS cost,
     argMax(fraction, cell_started_at) AS plain_fraction,
     argMax(c.cell, (is_stuck, cell_started_at)) AS cell,
-    argMax(c.batch_tokens_emitted / nullIf((toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9, 0), (is_stuck, cell_started_at)) AS tokens_per_s,
+    -- As a tuple: argMax passes by what is empty, and would tell another cell's.
+    argMax(tuple(nullIf(c.batch_tokens_emitted, 0) / nullIf((toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9, 0)), (is_stuck, cell_started_at)).1 AS tokens_per_s,
     if(max(is_stuck), minIf(cell_started_at, is_stuck), NULL) AS stuck_since
 FROM
 (

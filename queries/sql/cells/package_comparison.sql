@@ -12,7 +12,7 @@
 -- column cells_inflated [cells] | Cells where inflated estimates turned decisions for inflated_above_s.
 -- column plain_fraction [fraction] | Share of ordinary decoding wall time spent in plain decode, over all cells.
 -- column plain_fraction_by_rounds [fraction] | The same share counted in executions; empty without ordinary decoding.
--- column tokens_per_s_mean [tokens/s] | Tokens emitted in all cells / their elapsed time.
+-- column tokens_per_s_mean [tokens/s] | Tokens emitted in all cells that report them / their elapsed time.
 -- column tokens_per_s_median [tokens/s] | Median of the cells' tokens/s.
 -- column executions_lost [executions] | Gaps of graph_sequence within the cells.
 -- table: engine_package, host_name, engine_recipe, cell_arm, cells, cells_stuck, cells_inflated, plain_fraction, tokens_per_s_mean, tokens_per_s_median, executions_lost, scheduler_cost_model
@@ -28,7 +28,7 @@ SELECT
     countIf(inflated) AS cells_inflated,
     sum(v.plain_s) / nullIf(sum(v.plain_s) + sum(v.speculative_s), 0) AS plain_fraction,
     sum(plain_rounds) / nullIf(sum(plain_rounds) + sum(speculative_rounds), 0) AS plain_fraction_by_rounds,
-    sum(batch_tokens_emitted) / nullIf(sum(elapsed_s), 0) AS tokens_per_s_mean,
+    sum(batch_tokens_emitted) / nullIf(sumIf(elapsed_s, batch_tokens_emitted IS NOT NULL), 0) AS tokens_per_s_mean,
     quantileExact(0.5)(tokens_per_s) AS tokens_per_s_median,
     sum(v.executions_lost) AS executions_lost
 FROM verdicts AS v

@@ -18,7 +18,7 @@
 -- column plain_s [s] | Wall time of ordinary plain decode.
 -- column plain_since [time] | Submission of the first round of the stretch of plain decode that lasted longest within the cell; it may lie before the cell.
 -- column plain_stretch_s [s] | From there to the last observed completion of the stretch.
--- column tokens_per_s [tokens/s] | Tokens emitted / elapsed time of the cell.
+-- column tokens_per_s [tokens/s] | Tokens emitted / elapsed time of the cell; empty where none are reported.
 -- column plain_tokens_per_s [tokens/s] | Mean of expected tokens / measured cost of the plain rounds, weighted by their wall time.
 -- column speculative_tokens_per_s [tokens/s] | The same of the best speculative candidate at those very decisions; empty where its cost was never measured.
 -- column best_speculative_graph [] | The speculative candidate that was best most often.

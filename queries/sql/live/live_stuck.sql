@@ -17,7 +17,7 @@
 -- column plain_s [s] | Wall time of ordinary plain decode.
 -- column plain_since [time] | Submission of the first round of the stretch of plain decode that lasted longest within the cell; it may lie before the cell.
 -- column plain_stretch_s [s] | From there to the last observed completion of the stretch.
--- column tokens_per_s [tokens/s] | Tokens emitted / elapsed time of the cell.
+-- column tokens_per_s [tokens/s] | Tokens emitted / elapsed time of the cell; empty where none are reported.
 -- column plain_tokens_per_s [tokens/s] | Mean of expected tokens / measured cost of the plain rounds, weighted by their wall time.
 -- column speculative_tokens_per_s [tokens/s] | The same of the best speculative candidate at those very decisions; empty where its cost was never measured.
 -- column best_speculative_graph [] | The speculative candidate that was best most often.
@@ -39,7 +39,7 @@ SELECT
     plain_ns / 1e9 AS plain_s,
     nullIf(judged_plain_since, toDateTime64(0, 9, 'UTC')) AS plain_since,
     (toUnixTimestamp64Nano(judged_plain_until) - toUnixTimestamp64Nano(plain_since)) / 1e9 AS plain_stretch_s,
-    tokens / nullIf(elapsed_s, 0) AS tokens_per_s,
+    nullIf(tokens, 0) / nullIf(elapsed_s, 0) AS tokens_per_s,
     nullIf(judged_plain_tokens_per_s, 0) AS plain_tokens_per_s,
     nullIf(judged_speculative_tokens_per_s, 0) AS speculative_tokens_per_s,
     judged_best_speculative_graph AS best_speculative_graph,

@@ -28,7 +28,8 @@ SELECT
         AND has_speculative
         AND plain_s + speculative_s >= {minimum_decoding_s:Float64}
     ) AS stuck,
-    batch_tokens_emitted,
+    -- Of an engine that reports none; whoever decodes emits some.
+    if(tokens = 0 AND plain_rounds + speculative_rounds > 0, NULL, tokens) AS batch_tokens_emitted,
     batch_tokens_emitted / nullIf(elapsed_s, 0) AS tokens_per_s,
     gpu_ns / 1e9 / nullIf(elapsed_s, 0) AS gpu_busy_fraction
 FROM
@@ -56,7 +57,7 @@ FROM
         sum(speculative_wall_time_ns) AS speculative_ns,
         sum(plain_executions) AS plain_rounds,
         sum(speculative_executions) AS speculative_rounds,
-        sum(tokens_emitted) AS batch_tokens_emitted,
+        sum(tokens_emitted) AS tokens,
         sum(gpu_time_ns) AS gpu_ns
     FROM windows_nearby AS n
     WHERE ({arm:String} = '' OR n.cell_arm = {arm:String})

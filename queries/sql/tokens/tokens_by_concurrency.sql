@@ -5,7 +5,7 @@
 -- column engine_package [] | Build under test.
 -- column engine_recipe [] | Configuration under test.
 -- column cell_concurrency [requests] | Requests in flight, as the benchmark set it; empty outside benchmarks.
--- column cells [cells] | Cells.
+-- column cells [cells] | Cells that report their tokens.
 -- column tokens_per_s_mean [tokens/s] | Tokens emitted in all of them / their elapsed time.
 -- column tokens_per_s_median [tokens/s] | Median of the cells' tokens/s.
 -- column tokens_per_s_min [tokens/s] | The slowest cell.
