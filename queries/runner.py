@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
-from queries.catalogue import find
+from queries.catalogue import PLACEHOLDER, Query, find
 from queries.client import connected, one_line
 from queries.errors import CallError
 from queries.parameters import bound, written
@@ -27,10 +27,11 @@ FILE_FORMATS: dict[str, RawFormat] = {".parquet": "Parquet", ".csv": "CSVWithNam
 
 
 class Asked(NamedTuple):
-    """A query as it goes to the server."""
+    """A query as it goes to the server: what the values leave out is not sent."""
 
     sql: str
     values: dict[str, str]
+    """Those that the text names."""
 
 
 def asked(name: str, values: Mapping[str, object]) -> Asked:
@@ -42,8 +43,14 @@ def asked(name: str, values: Mapping[str, object]) -> Asked:
     """
     query = find(name)
     texts = bound(query, values)
-    given = {one.name for one in query.parameters if texts[one.name] != written(one, one.default)}
-    return Asked(query.sql_given(given), texts)
+    sql = query.sql_sent(given(query, texts))
+    named = {found[1] for found in PLACEHOLDER.finditer(sql)}
+    return Asked(sql, {name: text for name, text in texts.items() if name in named})
+
+
+def given(query: Query, texts: Mapping[str, str]) -> set[str]:
+    """The parameters that have another value than their default."""
+    return {one.name for one in query.parameters if texts[one.name] != written(one, one.default)}
 
 
 @overload

@@ -3,8 +3,10 @@
 import shlex
 from typing import NamedTuple
 
+from queries.catalogue import find
 from queries.findings.findings import QueryUse
-from queries.runner import asked
+from queries.parameters import bound
+from queries.runner import given
 
 
 class Sql(NamedTuple):
@@ -27,5 +29,6 @@ def sql_behind(use: QueryUse) -> Sql:
     words = ["tachograph", "query", use.name]
     for name, value in use.parameters.items():
         words += ["--param", f"{name}={value}"]
-    text = asked(use.name, dict(use.parameters))
-    return Sql(shlex.join(words), text.sql, text.values)
+    query = find(use.name)
+    texts = bound(query, use.parameters)
+    return Sql(shlex.join(words), query.sql_given(given(query, texts)), texts)

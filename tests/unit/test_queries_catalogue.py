@@ -1,5 +1,6 @@
 """The heads of query files: read, refused with file and line, and kept true to their pages."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -116,6 +117,55 @@ def test_a_broken_shortcut_is_refused(tmp_path: Path, old: str, new: str, says: 
     write(tmp_path, GOOD.replace("-- parameter", "-- uses: days\n-- parameter"))
     with pytest.raises(HeadError, match=re.escape(says)):
         load(tmp_path)
+
+
+FILTERS = """\
+SELECT count() AS executions
+FROM graph_executions
+WHERE ({host:String} = '' OR host_name = {host:String})
+    AND ({lanes:Int64} = 0 OR (batch_lanes = {lanes:Int64} AND batch_lanes != toInt64(')')))
+"""
+
+
+def written_with(root: Path, body: str) -> Query:
+    """A query with one parameter of each kind that a filter may have."""
+    lanes = "-- parameter lanes: Int64 = 0 | So many.\n-- parameter share: Float64 = 0.5 | Such a share.\n-- column"
+    head = GOOD[: GOOD.index("SELECT")].replace("-- column", lanes)
+    write(root, f"{head}{body}    AND {{host:String}} = {{lanes:Int64}} + {{share:Float64}}\n")
+    return load(root)["many"]
+
+
+def test_a_filter_that_nobody_asked_for_is_not_sent(tmp_path: Path) -> None:
+    query = written_with(tmp_path, FILTERS)
+    where, lanes, rest = query.sql.splitlines()[2:]
+    assert query.sql_sent(["host", "lanes"]) == query.sql
+    assert query.sql_sent([]).splitlines()[2:] == ["WHERE true", rest]
+    assert query.sql_sent(["lanes"]).splitlines()[2:] == ["WHERE true", lanes, rest]
+    assert query.sql_sent(["host"]).splitlines()[2:] == [where, rest]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    AND ({host:String} = '' OR host_name = {host:String}) AS is_asked",
+        "    AND ({host:String} = '' OR host_name = {host:String}) AND (graph_sequence > 7)",
+        "    AND ({host:String} = '' OR host_name = {host:String}) OR true",
+        "    AND ({host:String} = '' OR host_name = {host:String}) -- )",
+        "    AND ({host:String} = 'x' OR host_name = {host:String})",
+        "    AND ({host:String} != '' OR host_name = {host:String})",
+        "    AND ({lanes:Int64} = 1 OR batch_lanes = {lanes:Int64})",
+        "    AND ({share:Float64} = 0 OR {share:Float64} > 7)",
+        "    AND ({other:String} = '' OR host_name = {other:String})",
+        "    AND (({host:String} = '' OR host_name = {host:String}))",
+        "    AND {host:String} = '' OR host_name = {host:String}",
+        "    OR ({host:String} = '' OR host_name = {host:String})",
+        "    AND NOT ({host:String} = '' OR host_name = {host:String})",
+    ],
+)
+def test_what_may_be_another_condition_is_sent_whole(tmp_path: Path, line: str) -> None:
+    query = written_with(tmp_path, FILTERS)
+    replaced = dataclasses.replace(query, sql=f"SELECT 1\nWHERE true\n{line}\n")
+    assert replaced.sql_sent([]) == replaced.sql
 
 
 def test_parts_that_use_each_other_are_refused(tmp_path: Path) -> None:
