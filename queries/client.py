@@ -1,5 +1,6 @@
 """ClickHouse over HTTP, by URL: the only thing that this package knows of storage."""
 
+import base64
 import contextlib
 import functools
 import logging
@@ -97,6 +98,15 @@ def shown(url: str) -> str:
     """A URL without its password."""
     scheme, mark, rest = url.partition("://")
     return f"{scheme if mark else ''}{mark}{(rest if mark else url).rpartition('@')[2]}"
+
+
+def credentials_in(url: str) -> dict[str, str]:
+    """The header that bears a URL's user and password; none where it has no password."""
+    place = urlsplit(url)
+    if place.password is None:
+        return {}
+    pair = f"{unquote(place.username or '')}:{unquote(place.password)}"
+    return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 Its counters tell totals; how fast executions come in is told from the totals that were seen while somebody looked.
 """
 
-import base64
 import json
 import os
 import ssl
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import pandas as pd
 from prometheus_client.parser import text_string_to_metric_families
@@ -23,6 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from dashboards.reading.answers import FRESH_S
 from dashboards.reading.shared import shared
 from dashboards.reading.store import collector_url
+from queries.client import credentials_in
 from queries.errors import QueriesError, RefusedError, UnreachableError
 from queries.rows import CA_VARIABLE
 
@@ -161,11 +161,7 @@ def anonymous(url: str) -> tuple[str, dict[str, str]]:
     host = place.netloc.rpartition("@")[2]
     if place.scheme not in ("http", "https") or not host:
         raise UnreachableError("TACHOGRAPH_COLLECTOR_URL is no URL of a collector: it looks like http://127.0.0.1:4318")
-    shown = urlunsplit((place.scheme, host, place.path.rstrip("/"), "", ""))
-    if place.password is None:
-        return shown, {}
-    pair = f"{unquote(place.username or '')}:{unquote(place.password)}"
-    return shown, {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
+    return urlunsplit((place.scheme, host, place.path.rstrip("/"), "", "")), credentials_in(url)
 
 
 def json_of(body: bytes, url: str) -> Mapping[str, Any]:

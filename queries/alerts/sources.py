@@ -1,6 +1,5 @@
 """Where the rows come from that rules look at: the catalogue, and the collector's own state."""
 
-import base64
 import json
 import os
 import ssl
@@ -9,11 +8,10 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from queries.alerts.rule import Rule
 from queries.catalogue import find
-from queries.client import connected, one_line
+from queries.client import connected, credentials_in, one_line
 from queries.errors import UnreachableError
 from queries.rows import CA_VARIABLE
 from queries.runner import Rows, asked
@@ -188,7 +186,7 @@ def collector_state(collector_url: str, reader_url: str, read: Callable[[Mapping
         UnreachableError: it does not tell.
     """
     url = f"{collector_url.rstrip('/')}/state"
-    request = urllib.request.Request(url, headers=_credentials(reader_url))  # noqa: S310 -- a collector's URL
+    request = urllib.request.Request(url, headers=credentials_in(reader_url))  # noqa: S310 -- a collector's URL
     try:
         context = ssl.create_default_context(cafile=os.environ.get(CA_VARIABLE) or None)
         with urllib.request.urlopen(request, timeout=_COLLECTOR_TIMEOUT_S, context=context) as answer:  # noqa: S310
@@ -215,12 +213,3 @@ def row_of(state: Mapping[str, Any]) -> dict[str, Any]:
         "store_fraction": store["bytes"] / store["bytes_max"] if store.get("bytes_max") else 0.0,
         "store_dropped_rows": store.get("dropped_rows", 0),
     }
-
-
-def _credentials(clickhouse_url: str) -> dict[str, str]:
-    """A reader's: /state is behind the password of the SQL endpoint, which the URL bears where there is one."""
-    place = urlsplit(clickhouse_url)
-    if not place.password:
-        return {}
-    pair = f"{unquote(place.username or '')}:{unquote(place.password)}"
-    return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
