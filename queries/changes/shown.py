@@ -6,7 +6,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from queries.changes.found import Change, sparkline
+from engine_hooks.commands.terminal import shortened
+from queries.changes.found import Change, Difference, sparkline
 from queries.changes.history import LABELS, METRICS, Metric
 
 
@@ -37,13 +38,18 @@ def cells_of(change: Change, metric: Metric) -> list[Text | str]:
     style = "bold red" if change.is_worse else "bold green"
     return [
         f"{change.at:%Y-%m-%d %H:%M:%S}",
-        *(Text(label or "-") for label in change.labels),
+        *(Text(shortened(label) or "-") for label in change.labels),
         f"{point.before:.{digits}f} -> {point.after:.{digits}f}",
         Text.assemble((f"{point.shift_percent:+.1f}", style), f"\n{low:+.1f} to {high:+.1f}"),
         f"{point.p_value:.1g}",
         Text.assemble(before, (after, style)),
-        Text("\n".join(f"{LABELS[one.label]} {one.before or '-'} -> {one.after or '-'}" for one in change.differences)),
+        Text("\n".join(map(difference_text, change.differences))),
     ]
+
+
+def difference_text(one: Difference) -> str:
+    """What another label was, and is."""
+    return f"{LABELS[one.label]} {shortened(one.before) or '-'} -> {shortened(one.after) or '-'}"
 
 
 def document_of(changes: Sequence[Change], metric: Metric, by: Sequence[str]) -> dict[str, Any]:

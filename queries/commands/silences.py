@@ -152,14 +152,17 @@ def _print_table(found: "list[tuple[str, Silence]]", now: datetime) -> None:
     from rich.measure import Measurement  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
+    from engine_hooks.commands.terminal import shortened  # noqa: PLC0415
+
     table = Table(caption="--json shows whole ids; times in UTC", caption_justify="left")
     for heading in ("id", "where", "state", "matchers", "ends", "by"):
         table.add_column(heading, no_wrap=True)
     table.add_column("why", overflow="fold", min_width=WHY_WIDTH_MIN)
     for where, one in found:
-        matchers = "\n".join(str(matcher) for matcher in one.matchers)
+        matchers = "\n".join(shortened(str(matcher)) for matcher in one.matchers)
         ends = f"{one.ends_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-        table.add_row(one.id[:8], where, one.state(now), *map(escape, (matchers, ends, one.created_by, one.comment)))
+        names = (matchers, ends, shortened(one.created_by), shortened(one.comment))
+        table.add_row(one.id[:8], where, one.state(now), *map(escape, names))
     console = Console()
     # Names stay whole, to be copied, however narrow it is; only a long comment is folded, and on a terminal only.
     width = Measurement.get(console, console.options.update_width(UNBOUNDED_WIDTH), table)

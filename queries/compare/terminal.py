@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from engine_hooks.commands.terminal import shortened
 from queries.compare.comparison import ArmCells, Comparison, Group, Verdict
 from queries.compare.wording import (
     band_text,
@@ -48,7 +49,7 @@ def rendered(comparison: Comparison) -> RenderableType:
     table.add_column("verdict")
     for group in comparison.rows:
         add_rows(table, group, comparison, (before, after))
-    lines = [Text(f"- {remark}") for remark in remarks(comparison)]
+    lines = [Text(shortened(f"- {remark}")) for remark in remarks(comparison)]
     return Stack(table, *lines, Text(how_computed(comparison), style="dim"))
 
 
@@ -57,7 +58,7 @@ def add_rows(table: Table, group: Group, comparison: Comparison, arms: tuple[str
     shift, values = group.shift, (*group.before.values, *group.after.values)
     first, second = (
         (
-            Text(arm),
+            Text(shortened(arm)),
             figure(cells.mean, comparison.metric),
             str(stuck(cells)),
             strip(cells, min(values), max(values)),
@@ -67,7 +68,7 @@ def add_rows(table: Table, group: Group, comparison: Comparison, arms: tuple[str
     verdict = Text(verdict_text(group).replace(", ", "\n"), style=COLOURS[group.verdict])
     p_value = f"p {group.p_value_adjusted:.3g}"
     table.add_row(
-        Text(name_of(group)),
+        Text(shortened(name_of(group))),
         *first,
         str(shift.pairs),
         signed(shift.hodges_lehmann),

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine_hooks.commands.counting import counted
-from engine_hooks.commands.terminal import folding
+from engine_hooks.commands.terminal import folding, shortened
 from queries.replay.result import ClosedLoop, ExactReplay, Replay, Simulated
 from queries.replay.stored import closed_loop_figures, exact_figures
 from queries.replay.words import bars, caveats, first_difference, shares_different, swaps_of, worth
@@ -21,8 +21,8 @@ def show(console: Console, replay: Replay) -> None:
     """Print a replay."""
     recorded = replay.recorded_cost_model or "a model that the record does not name"
     console.print(
-        f"[bold]Replay of cell {escape(replay.cell)}[/] of engine {escape(replay.service_instance_id)}:"
-        f" [bold]{replay.cost_model}[/] in place of {recorded}",
+        f"[bold]Replay of cell {escape(shortened(replay.cell))}[/] of engine {escape(shortened(replay.service_instance_id))}:"
+        f" [bold]{replay.cost_model}[/] in place of {escape(shortened(recorded))}",
         highlight=False,
     )
     if replay.exact:
@@ -43,7 +43,7 @@ def show_exact(console: Console, replay: Replay, exact: ExactReplay) -> None:
     if different:
         console.print(timeline(replay))
         console.print(folding(swap_table(exact)))
-    console.print(first_difference(replay), highlight=False)
+    console.print(Text(shortened(first_difference(replay))))
     for caveat in caveats(replay):
         console.print(f"[dim]{caveat}[/]", highlight=False)
 
@@ -65,7 +65,8 @@ def swap_table(exact: ExactReplay) -> Table:
     for heading in ("decisions", "s"):
         table.add_column(heading, justify="right")
     for swap in swaps_of(exact):
-        table.add_row(swap.graph_name, swap.replayed_graph_name, f"{swap.decisions:,}", f"{swap.seconds:.2f}")
+        graphs = (Text(shortened(name)) for name in (swap.graph_name, swap.replayed_graph_name))
+        table.add_row(*graphs, f"{swap.decisions:,}", f"{swap.seconds:.2f}")
     return table
 
 
@@ -74,9 +75,9 @@ def show_closed_loop(console: Console, replay: Replay, loop: ClosedLoop) -> None
     console.print(f"\n[bold]Closed loop: a simulation fitted to this cell, {len(loop.runs)} seeds[/]", highlight=False)
     console.print(folding(closed_loop_table(replay, loop)))
     console.print(worth(loop, replay.cost_model), highlight=False)
-    console.print(f"[dim]Check: {'; '.join(checks(replay, loop))}.[/]", highlight=False)
+    console.print(Text(f"Check: {shortened('; '.join(checks(replay, loop)))}.", "dim"))
     for note in loop.notes:
-        console.print(f"[dim]Note: {note}.[/]", highlight=False)
+        console.print(Text(f"Note: {shortened(note)}.", "dim"))
 
 
 def closed_loop_table(replay: Replay, loop: ClosedLoop) -> Table:

@@ -9,6 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from engine_hooks.commands.counting import counted
+from engine_hooks.commands.terminal import shortened
 from queries.top.fleet import SLOT_S, Cell, Engine, Sort, arranged, slot_of
 from queries.top.seen import SLOTS_MAX, Seen
 
@@ -107,8 +108,8 @@ def label_of(engine: Engine) -> str:
 
 
 def shown(text: str) -> str:
-    """Text that came from elsewhere, without what would move the cursor."""
-    return "".join(one if one.isprintable() else "?" for one in text)
+    """Text that came from elsewhere, without what would move the cursor, and no longer than names are."""
+    return "".join(one if one.isprintable() else "?" for one in shortened(text))
 
 
 def fitted(text: str, width: int) -> str:

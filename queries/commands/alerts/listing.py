@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from engine_hooks.commands.terminal import folding, output_console
+from engine_hooks.commands.terminal import folding, output_console, shortened
 from queries.alerts.delivery.settings import SilenceSettings
 from queries.alerts.errors import NotEvaluatedError
 from queries.commands.alerts.place import place_of, standing_at
@@ -105,7 +105,9 @@ def alerts_table(entries: "list[Entry]", silences: "Sequence[Silence]" = ()) -> 
         silenced = " (silenced)" if any(one.mutes(entry.labels) for one in silences) else ""
         engine = entry.labels.get("service_instance_id", "")
         which = f"[{engine}] " if engine and alike[entry.rule, entry.labels.get("host_name")] > 1 else ""
-        table.add_row(f"{entry.standing.state}{silenced}", entry.rule, since, escape(f"{which}{told(entry)}"))
+        table.add_row(
+            f"{entry.standing.state}{silenced}", entry.rule, since, escape(shortened(f"{which}{told(entry)}"))
+        )
     return table
 
 
