@@ -202,7 +202,7 @@ WHERE (service_instance_id, cell) IN (SELECT arrayJoin(unjudged_cells))
 ) AS plan,
 executions_to_read AS (
 SELECT
-    *, cell, duration_ns, graph_wall_time_ns, batch_tokens_accepted,
+    *, cell, duration_ns, graph_gpu_time_ns, graph_wall_time_ns, graph_gpu_start_offset_ns, batch_tokens_accepted,
     scheduler_estimate_ns, scheduler_estimate_gpu_ns, scheduler_expected_tokens
 FROM graph_executions
 WHERE (service_instance_id, toStartOfInterval(started_at, INTERVAL 30 SECOND), cell) IN (SELECT arrayJoin(plan.windows))

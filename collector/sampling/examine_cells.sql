@@ -51,7 +51,7 @@ rounds AS (
         FROM
         (
             SELECT
-                *, duration_ns, graph_wall_time_ns, batch_tokens_accepted, cell AS of_cell,
+                *, duration_ns, graph_gpu_time_ns, graph_wall_time_ns, graph_gpu_start_offset_ns, batch_tokens_accepted, cell AS of_cell,
                 toUnixTimestamp64Nano(started_at) AS started_ns, started_ns + duration_ns AS ended_ns
             FROM graph_executions
             WHERE started_at >= subtractSeconds({from:DateTime64(9, 'UTC')}, 120) AND started_at <= {to:DateTime64(9, 'UTC')}

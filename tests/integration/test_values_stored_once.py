@@ -1,7 +1,10 @@
 """What graph_executions keeps as a difference comes back as it was, whatever it was."""
 
+import re
 import struct
 from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import clickhouse_connect
@@ -115,6 +118,20 @@ def test_what_others_tell_takes_no_room_of_its_own(clickhouse: Client) -> None:
         ).result_rows
     )
     assert set(kinds) == {*DERIVED, "cell"}
+
+
+def test_whoever_reads_everything_names_what_is_computed_and_needed() -> None:
+    """`SELECT *` leaves ALIAS columns out, and what a later level asks of them is then not there: times, at any rate."""
+    times = ("duration_ns", "graph_gpu_time_ns", "graph_wall_time_ns", "graph_gpu_start_offset_ns")
+    found = 0
+    for room in ("collector", "queries"):
+        for path in Path(str(files(room))).rglob("*.sql"):
+            for named in re.findall(
+                r"SELECT\s+\*((?:(?!SELECT).)*)\bFROM graph_executions\b", path.read_text("utf-8"), re.S
+            ):
+                found += 1
+                assert not [column for column in times if column not in named], path
+    assert found >= 4
 
 
 def test_a_question_about_wall_time_reads_nothing_else(clickhouse: Client) -> None:
