@@ -27,7 +27,7 @@ COUNTED = """
         min(graph_sequence), max(graph_sequence), uniqExact(graph_sequence), sum(graph_gpu_time_ns),
         countIf(graph_purpose = 'ordinary'), sumIf(graph_wall_time_ns, graph_purpose = 'ordinary'),
         ifNull(sum(batch_tokens_emitted), 0), argMaxIf(scheduler_cost_model, e.started_at, scheduler_cost_model != ''), any(cell_id)
-    FROM (SELECT *, cell, duration_ns, graph_wall_time_ns FROM graph_executions) AS e GROUP BY service_instance_id, cell, graph_name ORDER BY service_instance_id, cell, graph_name
+    FROM (SELECT *, cell, duration_ns, graph_gpu_time_ns, graph_wall_time_ns FROM graph_executions) AS e GROUP BY service_instance_id, cell, graph_name ORDER BY service_instance_id, cell, graph_name
 """
 
 
