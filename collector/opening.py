@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import structlog
 from clickhouse_connect.driver.client import Client
 
+from collector.derived_rows import id_of
 from collector.migrations import apply_schema
 from collector.request_store import RequestStore
 from collector.retention import StoreRetention
@@ -26,6 +27,8 @@ class StoreOpening:
         self._pinned = pinned or {}
         self._cluster = cluster
         self._client: Client | None = None
+        self.store_id = ""
+        """Which store was opened last, as `id_of` has it; '' before the first."""
 
     def __call__(self) -> RequestStore:
         """A store that is ready.
@@ -39,6 +42,7 @@ class StoreOpening:
         apply_schema(client, cluster=self._cluster)
         if changed := StoreRetention(client, self._cluster, self._pinned).pin():
             log.info("retention changed", **{table: f"{self._pinned[table]} days" for table in changed})
+        self.store_id = id_of(client)
         return RequestStore(client)
 
     def close(self) -> None:

@@ -117,6 +117,7 @@ class Collector:
         self._limits = limits
         self._pinned: dict[str, int] = {}
         self._bound: StoreBound | None = None
+        self._opening: StoreOpening | None = None
         self._sampler: Sampler | None = None
         self._looks: list[RepeatedLook] = []
         self._running = ExitStack()
@@ -224,7 +225,7 @@ class Collector:
             # Stays open, so that the engine does while others open and close their clients of it.
             apply_schema(starting.enter_context(self._open()))
             self._bound = self._start_bound(starting)
-        opening = StoreOpening(self._open, settings.clickhouse_cluster, self._pinned)
+        self._opening = opening = StoreOpening(self._open, settings.clickhouse_cluster, self._pinned)
         starting.callback(opening.close)
         writer = Writer(spool, opening, self.metrics, self._limits, is_store_full=self._is_store_full)
         writer.start()
@@ -276,7 +277,8 @@ class Collector:
         ]
 
     def _state_of(self, spool: Spool) -> Callable[[], Mapping[str, Any]]:
-        return lambda: state_of(spool, self._bound, self._sampled(), self._pinned)
+        opening = self._opening
+        return lambda: state_of(spool, self._bound, self._sampled(), self._pinned, opening.store_id if opening else "")
 
     def _orders(self, store: StoreClient, writer: Writer) -> Orders:
         """By the client that stores computed rows: none are stored while an order is carried out."""

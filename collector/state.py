@@ -17,8 +17,9 @@ def state_of(
     bound: StoreBound | None = None,
     sampled: Sampled | None = None,
     pinned: Mapping[str, int] | None = None,
+    store_id: str = "",
 ) -> Mapping[str, Any]:
-    """The ledger, what waits, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, the disk, the clock and the data directory, as JSON has it. All of it is of one spool, since it was made."""
+    """The ledger, what waits, which store it is for, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, the disk, the clock and the data directory, as JSON has it. All of it is of one spool, since it was made."""
     disk = shutil.disk_usage(spool.file.parent)
     return {
         "version": version("tachograph"),
@@ -27,6 +28,7 @@ def state_of(
         "ledger": {door: entries._asdict() for door, entries in spool.ledger().items()},
         "stored_by_day": {day.isoformat(): stored for day, stored in spool.stored_by_day().items()},
         "spool": {**spool.state()._asdict(), "bytes_max": spool.limits.bytes_max},
+        "store_id": store_id,
         "store": bound.state._asdict() if bound else None,
         "retention_pinned": dict(pinned or {}),
         "sampling": sampled._asdict() if sampled else None,

@@ -7,7 +7,7 @@ QueriesError               1  root
 │   ├── ParameterError     2
 │   ├── UnknownCellError   2
 │   └── AmbiguousCellError 2
-├── OtherStoreError        2  rows were to be stored in another store than they belong in
+├── OtherStoreError        2  the collector that is named stores in another store than the one that is read
 ├── UnreachableError       3  no ClickHouse answers at the URL
 └── RefusedError           4  ClickHouse answered with an error: its code and name are kept
 

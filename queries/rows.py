@@ -58,20 +58,37 @@ def store_rows(url: str, table: str, rows: Iterable[Mapping[str, Any]], *, besid
         for batch in _batches(rows):
             stored += _send(f"{url.rstrip('/')}/v1/rows/{table}", batch, only)
     except OtherStoreError as wrong:
-        raise OtherStoreError(
-            f"the collector at {url} does not store in {shown(beside)}: name the one that does by TACHOGRAPH_ROWS_URL"
-        ) from wrong
+        raise other_store(url, beside) from wrong
     return stored
+
+
+def store_id_at(url: str) -> str:
+    """Which store the ClickHouse there is; '' where it does not let us know.
+
+    Raises:
+        RefusedError: it refuses to be read.
+        UnreachableError: no ClickHouse answers.
+    """
+    try:
+        store_id: str = run("store_id", url, "rows")[0]["store_id"]
+    except RefusedError as refused:
+        if any(sign in str(refused) for sign in _KEEPS_TO_ITSELF):
+            return ""
+        raise
+    return store_id
+
+
+def other_store(collector_url: str, clickhouse_url: str) -> OtherStoreError:
+    """What to say where a collector stores in another one than is read."""
+    return OtherStoreError(
+        f"the collector at {collector_url} does not store in {shown(clickhouse_url)}:"
+        " name the one that does by TACHOGRAPH_ROWS_URL"
+    )
 
 
 def _only(beside: str) -> dict[str, str]:
     """The header that keeps rows out of other stores; none where the store does not let us know which one it is."""
-    try:
-        store_id = run("store_id", beside, "rows")[0]["store_id"] if beside else ""
-    except RefusedError as refused:
-        if any(sign in str(refused) for sign in _KEEPS_TO_ITSELF):
-            return {}
-        raise
+    store_id = store_id_at(beside) if beside else ""
     return {STORE_HEADER: store_id} if store_id else {}
 
 

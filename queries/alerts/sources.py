@@ -6,14 +6,15 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from queries.alerts.rule import Rule
 from queries.catalogue import find
 from queries.client import connected, credentials_in, one_line
-from queries.errors import UnreachableError
-from queries.rows import CA_VARIABLE
+from queries.errors import RefusedError, UnreachableError
+from queries.rows import CA_VARIABLE, other_store, store_id_at
 from queries.runner import Rows, asked
 
 ROWS_MAX: Final = 10_000
@@ -77,6 +78,7 @@ class StoredSource:
         self._clickhouse_url = clickhouse_url
         self._collector_url = collector_url
         self._settings = dict(settings or {})
+        self._store_id = ""
 
     def store_time(self) -> datetime:
         moment: datetime = self._ran("store_time", {})[0]["store_time"]
@@ -84,7 +86,7 @@ class StoredSource:
 
     def rows(self, rule: Rule, at: datetime, *, is_now: bool) -> Rows:
         if rule.watches == "collector":
-            return [collector_row(self._collector_url, self._clickhouse_url)]
+            return [self._collector_row()]
         if is_now and rule.live:
             told = self._asked(rule.model_copy(update={"query": rule.live}), at, is_now=True)
             # Where nobody judges, or not fast enough: slower, not wrong.
@@ -96,8 +98,25 @@ class StoredSource:
         values = values_of(rule, at, is_now=is_now)
         if is_now and BEHIND in names_of(rule.query):
             # Where the collector does not answer, nobody can tell whose silence it is.
-            values = {BEHIND: collector_row(self._collector_url, self._clickhouse_url)["oldest_waiting_s"]} | values
+            values = {BEHIND: self._collector_row()["oldest_waiting_s"]} | values
         return self._ran(rule.query or "", values)
+
+    def _collector_row(self) -> dict[str, Any]:
+        def read(state: Mapping[str, Any]) -> dict[str, Any]:
+            self._check_store(str(state.get("store_id", "")))
+            return row_of(state)
+
+        return collector_state(self._collector_url, self._clickhouse_url, read)
+
+    def _check_store(self, told: str) -> None:
+        """Another store's collector knows nothing of what waits for this one. While either does not say which it is, nothing
+        is compared: of a store that is away, a collector tells most."""
+        if told in ("", self._store_id):
+            return
+        with suppress(UnreachableError, RefusedError):
+            self._store_id = store_id_at(self._clickhouse_url)
+        if self._store_id not in ("", told):
+            raise other_store(self._collector_url, self._clickhouse_url)
 
     def suspects(self, rule: Rule, since: datetime, until: datetime) -> Spans | None:
         values = {name: value for name, value in rule.parameters.items() if name in names_of(rule.suspects)}
@@ -164,15 +183,6 @@ def values_of(rule: Rule, at: datetime, *, is_now: bool) -> dict[str, object]:
         "limit": ROWS_MAX,
     }
     return {name: value for name, value in given.items() if name in names} | rule.parameters
-
-
-def collector_row(collector_url: str, clickhouse_url: str) -> dict[str, Any]:
-    """What a collector says of itself, as one row.
-
-    Raises:
-        UnreachableError: it does not.
-    """
-    return collector_state(collector_url, clickhouse_url, row_of)
 
 
 def collector_state(collector_url: str, reader_url: str, read: Callable[[Mapping[str, Any]], Told]) -> Told:

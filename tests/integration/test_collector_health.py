@@ -88,6 +88,7 @@ def test_state_is_what_the_doctor_reads(doors: Doors) -> None:
         "stored_by_day",
         "spool",
         "store",
+        "store_id",
         "sampling",
         "disk",
         "retention_pinned",

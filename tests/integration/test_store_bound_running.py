@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from queries.rows import store_id_at
 from tests.benchmarks.ingest_load import requests_of
 from tests.fixtures.doors import PROTOBUF
 from tests.fixtures.running import Addresses, free_addresses, started, tachograph
@@ -31,6 +32,7 @@ def test_a_store_with_no_room_says_so_everywhere_and_turns_senders_away_for_now(
         # Pinned at the start though nothing is ever stored, and not to be changed while it is.
         eventually(lambda: days_of_executions(addresses) == 7)
         doctor = json.loads(tachograph(addresses, "doctor", "--json").stdout)
+        eventually(lambda: httpx.get(f"{own}/state").json()["store_id"] == store_id_at(addresses.clickhouse_url))
         found = {check["name"]: (check["verdict"], check["finding"]) for check in doctor["checks"]}
         assert found["retention"] == ("ok", "as the schema and TACHOGRAPH_RETENTION have it")
         assert found["store's size"][1].endswith(" of 10 bytes")

@@ -19,7 +19,7 @@ def try_rule(
 
     A rule with a `for` is looked at as often as that takes, up to the instant.
 
-    Exit codes: 0 nothing fires; 10 something does; 2 no such rule; 3 no ClickHouse answers; 4 ClickHouse refused the query.
+    Exit codes: 0 nothing fires; 10 something does; 2 no such rule, or the collector stores elsewhere; 3 no ClickHouse answers; 4 ClickHouse refused the query.
     """
     from queries.alerts.conditions import judge  # noqa: PLC0415 (slow to load)
     from queries.alerts.loading import load_rules  # noqa: PLC0415
