@@ -83,6 +83,19 @@ def test_stuck_in_plain_needs_a_speculative_graph(fleet: Fleet) -> None:
     assert Watch(fleet, "StuckInPlain").states(after(3)) == ["inactive"]
 
 
+@pytest.mark.parametrize("delay_s", [1.0, 91.0])
+def test_a_running_cell_tells_what_an_engine_has_and_nothing_else(fleet: Fleet, delay_s: float) -> None:
+    """Neither is it judged, nor does it make cells late that arrived less promptly."""
+    for number in range(2):
+        fleet.cell(number, 30, delay_s=delay_s)
+    watch = Watch(fleet, "StuckInPlain")
+    assert watch.states(after(2)) == ["inactive"], "no speculative graph is known"
+    fleet.arrive(fleet.rounds(61, ["P128"]))
+    assert watch.states(after(2) + 1) == ["firing"]
+    assert watch.entry.measured["plain_fraction"] == 1
+    assert "of its last 2 cells" in watch.entry.annotations["summary"]
+
+
 def test_a_clock_that_is_off_hides_no_alert(fleet: Fleet) -> None:
     behind = ENGINE._replace(service_instance_id="behind", host_name="behind")
     ahead = ENGINE._replace(service_instance_id="ahead", host_name="ahead")

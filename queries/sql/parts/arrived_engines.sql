@@ -1,4 +1,4 @@
--- part: Engines heard of by the instant asked for: when last, and whether they have a speculative graph to choose, as engine_graphs defines it.
+-- part: Engines heard of by the instant asked for: when last, and with what.
 -- uses: arrived
 SELECT
     service_instance_id,
@@ -11,10 +11,6 @@ SELECT
     min(a.last_received_at) AS first_received_at,
     max(a.last_received_at) AS last_received_at,
     sum(a.executions) AS executions,
-    max(window_started_at) AS newest_window_at,
-    groupUniqArrayArray(a.speculative_graphs) AS speculative_executed,
-    groupUniqArrayArray(a.graphs) AS executed,
-    groupUniqArrayArray(promising_candidates) AS promising,
-    notEmpty(speculative_executed) OR notEmpty(arrayExcept(promising, executed)) AS has_speculative
+    max(window_started_at) AS newest_window_at
 FROM arrived AS a
 GROUP BY service_instance_id
