@@ -15,6 +15,7 @@ from dashboards.questions.ranges import TimeRange, time_parameters
 from dashboards.questions.verdicts import cells_now, stuck_now
 from dashboards.reading.answers import Answer, Ask, answer, slow_answer
 from engine_hooks.commands.counting import counted
+from queries.parameters import instant
 
 CELLS_MAX: Final = 3000
 """Cells drawn one by one; of more, stretches are drawn."""
@@ -90,7 +91,7 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
     heard_of = chosen.rename(columns={"last_seen": "ended_at"})
     stretch_s = stretch_of(seen_at(heard_of).max() - chosen.first_seen.min())
     found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
-    return Fleet(found, stretch_s)
+    return Fleet(replace(found, rows=still_heard_of(found, filters)), stretch_s)
 
 
 def stuck_cells(filters: Filters) -> Answer:
@@ -152,10 +153,21 @@ def stretch_of(span: timedelta) -> int:
 
 def narrowed(told: Answer, filters: Filters) -> Answer:
     """What the filters leave of an answer about cells."""
-    rows = of_names(told.rows, filters, CELL_COLUMNS)
+    rows = of_names(still_heard_of(told, filters), filters, CELL_COLUMNS)
     if filters.concurrency and not rows.empty:
         rows = rows[(rows.cell_concurrency == filters.concurrency).fillna(False)]
     return replace(told, rows=rows)
+
+
+def still_heard_of(told: Answer, filters: Filters) -> pd.DataFrame:
+    """The rows without engines that were last heard of before a time up to now began: a clock that was ahead put their cells
+    into it, and would keep them there for as long as it was ahead."""
+    asked = dict(filters.time)
+    if told.rows.empty or told.at is None or "from_" not in asked or "to" in asked:
+        return told.rows
+    since = pd.Timestamp(instant(asked["from_"], told.at.timestamp), tz="UTC")
+    last_received_at = told.rows.groupby("service_instance_id").last_received_at.transform("max")
+    return told.rows[last_received_at >= since]
 
 
 def ordered(cells: pd.DataFrame, order: str) -> list[str]:

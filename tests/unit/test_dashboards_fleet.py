@@ -129,6 +129,35 @@ def test_what_the_filters_leave(filters: Filters, left: list[str]) -> None:
     assert fleet.narrowed(Answer(), filters).rows.empty
 
 
+@pytest.mark.parametrize(
+    ("time", "left"),
+    [
+        ((("from_", "-30m"),), ["alive", "ahead"]),
+        ((("from_", "-2h"),), ["alive", "ahead", "gone"]),
+        ((("last_s", 0),), ["alive", "ahead", "gone"]),
+        ((("from_", "2026-11-01T00:30"), ("to", "2026-11-09")), ["alive", "ahead", "gone"]),
+    ],
+    ids=["live", "longer", "all", "held"],
+)
+def test_an_engine_that_is_gone_is_not_kept_by_a_clock_that_was_ahead(
+    time: tuple[tuple[str, str | int], ...], left: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read an hour after the first one was heard of last, however long ago that reading is by now."""
+    later, days = pd.Timedelta("1h"), pd.Timedelta("7D")
+    heard, ahead = cells().last_received_at[0] + later, {"started_at": BEGIN + days, "ended_at": BEGIN + days}
+    rows = cells(
+        {"service_instance_id": "alive", "started_at": BEGIN + later, "last_received_at": heard},
+        {"service_instance_id": "ahead", **ahead},
+        {"service_instance_id": "ahead", **ahead, "last_received_at": heard},
+        {"service_instance_id": "gone", **ahead},
+    )
+    told = Answer(rows, heard.to_pydatetime())
+    assert list(fleet.narrowed(told, Filters(time, ())).rows.service_instance_id.unique()) == left
+    monkeypatch.setattr(fleet, "slow_answer", lambda *_, **__: told)
+    in_stretches = fleet.fleet(engines(200, 2880), Filters(time, ())).told.rows
+    assert list(in_stretches.service_instance_id.unique()) == left
+
+
 class TestOrder:
     def test_what_is_lost_comes_first(self) -> None:
         assert fleet.ordered(stretches(6), fleet.WORST) == ["i-005", "i-003", "i-001", "i-000", "i-002", "i-004"]
