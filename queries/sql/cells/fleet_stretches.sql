@@ -34,109 +34,93 @@
 -- example: tachograph query fleet_stretches --param from=-1d
 SELECT
     service_instance_id,
-    worst_of_stretch AS cell,
-    host_name, engine_package, engine_recipe, cell_arm, started_at, ended_at, last_received_at, cells,
-    if(has_speculative, cells_plain, 0) AS cells_stuck,
+    argMax(worst_cell, rank) AS cell,
+    any(c.host_name) AS host_name,
+    any(c.engine_package) AS engine_package,
+    any(c.engine_recipe) AS engine_recipe,
+    argMax(arm, rank) AS cell_arm,
+    min(began_at) AS started_at,
+    max(c.ended_at) AS ended_at,
+    max(received_at) AS last_received_at,
+    sum(if(is_whole, c.cells, 1)) AS cells,
+    if(speculates, sum(plain_cells + is_plain), 0) AS cells_stuck,
     toBool(cells_stuck > 0) AS stuck,
-    -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
-    toBool(max(is_speculative) OVER engine
-        OR notEmpty(arrayExcept(groupUniqArrayArray(promising) OVER engine, groupUniqArrayArray(executed) OVER engine))) AS has_speculative,
-    plain_sum_ns / nullIf(plain_sum_ns + speculative_sum_ns, 0) AS plain_fraction,
-    if(has_speculative, plain_stuck_ns, 0) / 1e9 AS plain_stuck_s,
-    executions,
-    tokens_sum / nullIf(elapsed_sum_ns / 1e9, 0) AS tokens_per_s
+    toBool(speculates) AS has_speculative,
+    sum(plain_ns) / nullIf(sum(plain_ns) + sum(speculative_ns), 0) AS plain_fraction,
+    if(speculates, sum(plain_cells_ns) + sumIf(plain_ns, is_plain), 0) / 1e9 AS plain_stuck_s,
+    sum(c.executions) AS executions,
+    sum(tokens) / nullIf(sum(if(is_whole, elapsed_ns, toUnixTimestamp64Nano(c.ended_at) - toUnixTimestamp64Nano(began_at))) / 1e9, 0) AS tokens_per_s
 FROM
 (
+    -- Each cell; but of settled half hours all that lie within, as they were added up, in one row.
     SELECT
         service_instance_id,
-        argMaxIf(worst_cell, rank, is_asked) AS worst_of_stretch,
-        argMaxIf(arm, rank, is_asked) AS cell_arm,
-        any(c.host_name) AS host_name,
-        any(c.engine_package) AS engine_package,
-        any(c.engine_recipe) AS engine_recipe,
-        minIf(began_at, is_asked) AS started_at,
-        maxIf(c.ended_at, is_asked) AS ended_at,
-        maxIf(c.received_at, is_asked) AS last_received_at,
-        sumIf(c.cells, is_asked) AS cells,
-        sumIf(plain_cells, is_asked) AS cells_plain,
-        sumIf(plain_ns, is_asked) AS plain_sum_ns,
-        sumIf(speculative_ns, is_asked) AS speculative_sum_ns,
-        sumIf(plain_cells_ns, is_asked) AS plain_stuck_ns,
-        sumIf(c.executions, is_asked) AS executions,
-        sumIf(tokens, is_asked) AS tokens_sum,
-        sumIf(elapsed_ns, is_asked) AS elapsed_sum_ns,
-        max(c.is_speculative) AS is_speculative,
-        groupUniqArrayArray(c.executed) AS executed,
-        groupUniqArrayArray(c.promising) AS promising
+        is_whole,
+        worst_cell,
+        any(w.arm) AS arm,
+        any(w.host_name) AS host_name,
+        any(w.engine_package) AS engine_package,
+        any(w.engine_recipe) AS engine_recipe,
+        min(w.began_at) AS began_at,
+        max(w.last_started_at) AS last_started_at,
+        max(w.ended_at) AS ended_at,
+        max(w.received_at) AS received_at,
+        sum(w.plain_ns) AS plain_ns,
+        sum(w.speculative_ns) AS speculative_ns,
+        sum(w.executions) AS executions,
+        sum(w.tokens) AS tokens,
+        is_whole = 0 AND plain_ns + speculative_ns >= 1e9 * {minimum_decoding_s:Float64}
+            AND plain_ns > {stuck_above:Float64} * (plain_ns + speculative_ns) AS is_plain,
+        sum(w.cells) AS cells,
+        sum(w.plain_cells) AS plain_cells,
+        sum(w.plain_cells_ns) AS plain_cells_ns,
+        -- Every cell of the stretch that is plain ranks before every other.
+        plain_ns + sum(w.rank) + is_plain * toInt64(1e18) AS rank,
+        sum(w.elapsed_ns) AS elapsed_ns,
+        max(concurrency) AS cell_concurrency,
+        -- Plain decode promises one token a lane. A graph that promises more, and was never executed, can only be speculative.
+        max(max(is_speculative)) OVER engine
+            OR notEmpty(arrayExcept(groupUniqArrayArray(groupUniqArrayArray(promising)) OVER engine,
+                groupUniqArrayArray(groupUniqArrayArray(executed)) OVER engine)) AS speculates
     FROM
     (
-        -- Each cell; but of settled half hours all that lie within, as they were added up, in one row.
         SELECT
-            service_instance_id,
-            any(w.worst_cell) AS worst_cell,
-            any(w.arm) AS arm,
-            any(w.host_name) AS host_name,
-            any(w.engine_package) AS engine_package,
-            any(w.engine_recipe) AS engine_recipe,
-            min(w.began_at) AS began_at,
-            max(w.ended_at) AS ended_at,
-            max(w.received_at) AS received_at,
-            sum(w.plain_ns) AS plain_ns,
-            sum(w.speculative_ns) AS speculative_ns,
-            sum(w.executions) AS executions,
-            sum(w.tokens) AS tokens,
-            is_whole = 0 AND plain_ns + speculative_ns >= 1e9 * {minimum_decoding_s:Float64}
-                AND plain_ns > {stuck_above:Float64} * (plain_ns + speculative_ns) AS is_plain,
-            if(is_whole, sum(w.cells), 1) AS cells,
-            if(is_whole, sum(w.plain_cells), is_plain) AS plain_cells,
-            multiIf(is_whole, sum(w.plain_cells_ns), is_plain, plain_ns, 0) AS plain_cells_ns,
-            -- Every cell of the stretch that is plain ranks before every other.
-            multiIf(is_whole, sum(w.rank), is_plain, plain_ns + toInt64(1e18), plain_ns) AS rank,
-            if(is_whole, sum(w.elapsed_ns), toUnixTimestamp64Nano(ended_at) - toUnixTimestamp64Nano(began_at)) AS elapsed_ns,
-            max(last_started_at) >= since
-                AND began_at < {to:DateTime64(9, 'UTC')}
-                AND cells > 0
-                AND ({arm:String} = '' OR arm = {arm:String})
-                AND ({cell:String} = '' OR worst_cell = {cell:String})
-                AND ({concurrency:Int64} = 0 OR ifNull(max(concurrency) = {concurrency:Int64}, false)) AS is_asked,
-            max(w.is_speculative) AS is_speculative,
-            groupUniqArrayArray(w.executed) AS executed,
-            groupUniqArrayArray(w.promising) AS promising
-        FROM
-        (
-            SELECT
-                service_instance_id, host_name, engine_package, engine_recipe, 0 AS is_whole, cell AS worst_cell, cell_arm AS arm, cell_concurrency AS concurrency,
-                first_started_at AS began_at, last_started_at, last_ended_at AS ended_at, last_received_at AS received_at, executions, tokens_emitted AS tokens,
-                plain_wall_time_ns AS plain_ns, speculative_wall_time_ns AS speculative_ns,
-                0 AS cells, 0 AS plain_cells, 0 AS plain_cells_ns, 0 AS rank, 0 AS elapsed_ns,
-                notEmpty(speculative_graphs) AS is_speculative, graphs AS executed, promising_candidates AS promising
-            FROM cell_windows
-            WHERE window_started_at > subtractSeconds(since, {history_s:UInt32} + 30)
-                AND window_started_at < {to:DateTime64(9, 'UTC')}
-                AND (NOT ({stretch_s:UInt32} % 1800 = 0 AND {concurrency:Int64} = 0 AND {stuck_above:Float64} = 0.3 AND {minimum_decoding_s:Float64} = 3)
-                    OR toStartOfInterval(window_started_at, INTERVAL 30 MINUTE) IN (SELECT arrayJoin(unsettled)))
-            UNION ALL
-            SELECT
-                service_instance_id, host_name, engine_package, engine_recipe, reaching_cell = '', worst_cell, worst_arm, NULL,
-                cells_started_at, last_started_at, cells_ended_at, last_received_at, cells_executions, cells_tokens,
-                cells_plain_ns, cells_speculative_ns,
-                cells_within, plain_cells, plain_cells_ns, worst_rank, cells_elapsed_ns,
-                is_speculative, plain_graphs, promising_candidates
-            FROM engine_half_hours FINAL
-            WHERE {stretch_s:UInt32} % 1800 = 0 AND {concurrency:Int64} = 0 AND {stuck_above:Float64} = 0.3 AND {minimum_decoding_s:Float64} = 3
-                AND half_hour_started_at >= since
-                AND half_hour_started_at < {to:DateTime64(9, 'UTC')}
-                AND half_hour_started_at NOT IN (SELECT arrayJoin(unsettled))
-        ) AS w
-        WHERE ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
-            AND ({host:String} = '' OR w.host_name = {host:String})
-            AND ({package:String} = '' OR w.engine_package = {package:String})
-            AND ({recipe:String} = '' OR w.engine_recipe = {recipe:String})
-        GROUP BY service_instance_id, is_whole, w.worst_cell
-    ) AS c
-    GROUP BY service_instance_id, toStartOfInterval(toDateTime(began_at, 'UTC'), toIntervalSecond({stretch_s:UInt32}))
-)
-WINDOW engine AS (PARTITION BY service_instance_id)
-QUALIFY cells > 0
+            service_instance_id, host_name, engine_package, engine_recipe, 0 AS is_whole, cell AS worst_cell, cell_arm AS arm, cell_concurrency AS concurrency,
+            first_started_at AS began_at, last_started_at, last_ended_at AS ended_at, last_received_at AS received_at, executions, tokens_emitted AS tokens,
+            plain_wall_time_ns AS plain_ns, speculative_wall_time_ns AS speculative_ns,
+            0 AS cells, 0 AS plain_cells, 0 AS plain_cells_ns, 0 AS rank, 0 AS elapsed_ns,
+            notEmpty(speculative_graphs) AS is_speculative, graphs AS executed, promising_candidates AS promising
+        FROM cell_windows
+        WHERE window_started_at > subtractSeconds(since, {history_s:UInt32} + 30)
+            AND window_started_at < {to:DateTime64(9, 'UTC')}
+            AND (NOT ({stretch_s:UInt32} % 1800 = 0 AND {concurrency:Int64} = 0 AND {stuck_above:Float64} = 0.3 AND {minimum_decoding_s:Float64} = 3)
+                OR toStartOfInterval(window_started_at, INTERVAL 30 MINUTE) IN (SELECT arrayJoin(unsettled)))
+        UNION ALL
+        SELECT
+            service_instance_id, host_name, engine_package, engine_recipe, reaching_cell = '', worst_cell, worst_arm, NULL,
+            cells_started_at, last_started_at, cells_ended_at, last_received_at, cells_executions, cells_tokens,
+            cells_plain_ns, cells_speculative_ns,
+            cells_within, plain_cells, plain_cells_ns, if(reaching_cell = '', worst_rank - cells_plain_ns, 0), cells_elapsed_ns,
+            is_speculative, plain_graphs, promising_candidates
+        FROM engine_half_hours FINAL
+        WHERE {stretch_s:UInt32} % 1800 = 0 AND {concurrency:Int64} = 0 AND {stuck_above:Float64} = 0.3 AND {minimum_decoding_s:Float64} = 3
+            AND half_hour_started_at >= since
+            AND half_hour_started_at < {to:DateTime64(9, 'UTC')}
+            AND half_hour_started_at NOT IN (SELECT arrayJoin(unsettled))
+    ) AS w
+    WHERE ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
+        AND ({host:String} = '' OR w.host_name = {host:String})
+        AND ({package:String} = '' OR w.engine_package = {package:String})
+        AND ({recipe:String} = '' OR w.engine_recipe = {recipe:String})
+    GROUP BY service_instance_id, is_whole, worst_cell
+    WINDOW engine AS (PARTITION BY service_instance_id)
+) AS c
+WHERE last_started_at >= since
+    AND began_at < {to:DateTime64(9, 'UTC')}
+    AND (NOT is_whole OR c.cells > 0)
+    AND ({arm:String} = '' OR arm = {arm:String})
+    AND ({cell:String} = '' OR worst_cell = {cell:String})
+    AND ({concurrency:Int64} = 0 OR cell_concurrency = {concurrency:Int64})
+GROUP BY service_instance_id, speculates, toStartOfInterval(toDateTime(began_at, 'UTC'), toIntervalSecond({stretch_s:UInt32}))
 ORDER BY started_at DESC, service_instance_id
 LIMIT {limit:UInt64}
