@@ -44,7 +44,8 @@ A new query is one file `queries/sql/<topic>/<name>.sql`; its head has one entry
     -- example: COMMAND
 
 A row of `queries/sql/parts` may say what it is where parameters are given (`-- given NAME, not NAME: EXPRESSION`): the statement that is
-sent then has the expression in its place, and nothing is read or planned for the row.
+sent then has the expression in its place, and nothing is read or planned for the row. A filter that is a line of its own,
+`AND ({NAME:TYPE} = DEFAULT OR CONDITION)`, is not sent as long as the parameter has its default; the SQL that people are shown has it.
 """
 
 
