@@ -11,7 +11,17 @@ from typing import Final, NamedTuple
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of, parts_of, sha256_of
+from collector.backup.manifest import (
+    SPOOL,
+    STORE,
+    BackupError,
+    Contents,
+    Manifest,
+    contents_of,
+    files_of,
+    parts_of,
+    sha256_of,
+)
 from collector.clickhouse import BACKUP_DISK, backup_links, first_line
 from collector.spool.database import has_tables, is_damage, spool_error
 
@@ -108,7 +118,8 @@ def _left_of(to: Path) -> str:
 def _copy(client: Client, source: Source, directory: Path) -> Manifest:
     waiting = _copy_spool(source.spool, directory / SPOOL)
     sha256 = sha256_of(directory / SPOOL) if (directory / SPOOL).exists() else ""
-    return Manifest.of(client, _copy_store(client, source.data_dir, directory), waiting, sha256)
+    tables = _copy_store(client, source.data_dir, directory)
+    return Manifest.of(client, tables, waiting, sha256, files_of(directory))
 
 
 def _copy_store(client: Client, data_dir: Path, directory: Path) -> dict[str, Contents]:

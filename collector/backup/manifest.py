@@ -21,6 +21,8 @@ FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
 STORE: Final = "store"
 SPOOL: Final = "spool.sqlite"
+WHOLE_ONE: Final = "copy it anew from where it was made, or put another backup back"
+"""What to do where a backup is damaged."""
 _PARTS: Final = """
 SELECT table, name, rows, bytes_on_disk, cityHash64(hash_of_all_files), active
 FROM system.parts WHERE database = currentDatabase()
@@ -67,10 +69,20 @@ class Manifest(NamedTuple):
     """Requests that were in the spool, not stored yet."""
     spool_sha256: str = ""
     """Of the file `spool.sqlite`; empty where there was none, and in backups made before it was noted."""
+    files: Mapping[str, str] = {}
+    """SHA-256 of every file of the store that is in no part (those ClickHouse checks itself): the SQL of tables and
+    views, and the engine's list of what it copied. Empty in backups made before they were noted."""
     format: int = FORMAT
 
     @classmethod
-    def of(cls, client: Client, tables: Mapping[str, Contents], waiting_requests: int, spool_sha256: str) -> Self:
+    def of(
+        cls,
+        client: Client,
+        tables: Mapping[str, Contents],
+        waiting_requests: int,
+        spool_sha256: str,
+        files: Mapping[str, str],
+    ) -> Self:
         """Of a store, and what was copied of it."""
         applied = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
         return cls(
@@ -81,6 +93,7 @@ class Manifest(NamedTuple):
             tables,
             waiting_requests,
             spool_sha256,
+            files,
         )
 
     def write(self, directory: Path) -> None:
@@ -93,7 +106,7 @@ class Manifest(NamedTuple):
         """The manifest of a backup that this version can put back.
 
         Raises:
-            BackupError: it is no backup, was not finished, or is of another version.
+            BackupError: it is no backup, was not finished, is of another version, or has other files than it says.
         """
         try:
             told: dict[str, Any] = json.loads((directory / MANIFEST).read_text())
@@ -103,13 +116,17 @@ class Manifest(NamedTuple):
             raise BackupError(f"{directory} is no backup: that is a directory, with a {MANIFEST} in it") from error
         except (OSError, ValueError) as error:
             raise BackupError(f"{directory / MANIFEST} cannot be read: {error}") from error
-        if told.get("format") != FORMAT:
-            raise BackupError(
-                f"{directory} has format {told.get('format')}, made by Tachograph {told.get('tachograph')}: "
-                f"this is {version('tachograph')}, which reads format {FORMAT}"
-            )
-        manifest = cls(**{**told, "tables": {name: Contents(**table) for name, table in told["tables"].items()}})
+        try:
+            if told.get("format") != FORMAT:
+                raise BackupError(
+                    f"{directory} has format {told.get('format')}, made by Tachograph {told.get('tachograph')}: "
+                    f"this is {version('tachograph')}, which reads format {FORMAT}"
+                )
+            manifest = cls(**{**told, "tables": {name: Contents(**table) for name, table in told["tables"].items()}})
+        except (AttributeError, KeyError, TypeError) as error:
+            raise BackupError(f"{directory / MANIFEST} cannot be read: {error}; {WHOLE_ONE}") from error
         manifest.check_schema(directory)
+        manifest.check_files(directory)
         return manifest
 
     def check_schema(self, directory: Path) -> None:
@@ -120,6 +137,29 @@ class Manifest(NamedTuple):
                 f"{directory} was made by Tachograph {self.tachograph} with another schema ({', '.join(strange[:3])}): "
                 f"put it back with that version, not {version('tachograph')}"
             )
+
+    def check_files(self, directory: Path) -> None:
+        """Refuse a backup whose files outside the parts are not those that it was made with.
+
+        Else a view that has other words, and is SQL all the same, would go on storing wrong rows.
+        """
+        if not self.files:
+            return
+        found = files_of(directory)
+        for name in sorted({*self.files, *found}):
+            if found.get(name) != self.files.get(name):
+                what = "is not what was copied: its checksum is not the manifest's" if name in found else "is missing"
+                raise BackupError(f"the backup {directory} is damaged: {name} {what}; {WHOLE_ONE}")
+
+
+def files_of(directory: Path) -> dict[str, str]:
+    """The store's files in a backup that belong to no part, by their place in it, each with its SHA-256."""
+    data = directory / STORE / "data"
+    return {
+        str(file.relative_to(directory)): sha256_of(file)
+        for file in sorted((directory / STORE).rglob("*"))
+        if file.is_file() and not file.is_relative_to(data)
+    }
 
 
 def parts_of(client: Client) -> list[Part]:

@@ -13,9 +13,20 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from rich.filesize import decimal as told_bytes
 
 from collector.backup.making import linked
-from collector.backup.manifest import SPOOL, STORE, BackupError, Contents, Manifest, contents_of, parts_of, sha256_of
+from collector.backup.manifest import (
+    SPOOL,
+    STORE,
+    WHOLE_ONE,
+    BackupError,
+    Contents,
+    Manifest,
+    contents_of,
+    parts_of,
+    sha256_of,
+)
 from collector.clickhouse import BACKUP_DISK, engine_path, first_line, open_store
 from collector.disk_space import NoSpaceError, free_bytes_in, telling_of_space
+from collector.migrations import apply_schema, schema_files
 from collector.spool.database import SpoolError, check_whole, hold, spool_file
 from engine_hooks.commands.counting import counted
 
@@ -25,7 +36,12 @@ _SPARE_BYTES: Final = 16 * 1024**2
 _NOT_ITS_FAULT: Final = ("NOT_ENOUGH_SPACE", "No space left", "MEMORY_LIMIT_EXCEEDED", "CANNOT_WRITE", "CANNOT_CREATE")
 """What ClickHouse says where this machine lacks something. Else it is the backup: nothing else goes into a restore."""
 _MISSING: Final = ("FILE_DOESNT_EXIST", "NO_FILE_IN_DATA_PART", "BACKUP_NOT_FOUND", "BACKUP_ENTRY_NOT_FOUND")
-_WHOLE_ONE: Final = "copy it anew from where it was made, or put another backup back"
+_COMPARED: Final = "compared"
+"""A database that is there for a moment: the schema as this version makes it."""
+_VIEWS: Final = """
+SELECT name, replaceAll(create_table_query, concat(currentDatabase(), '.'), '')
+FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%View'
+"""
 _NAME: Final = re.compile(r"\(([A-Z][A-Z_]{3,})\)")
 """ClickHouse's name of an error."""
 _IN_TABLE: Final = re.compile(r"\btable [`'\"]?(?:\w+\.)?(\w+)|/data/\w+/(\w+)/")
@@ -133,6 +149,8 @@ def _restore(directory: Path, apart: Path, manifest: Manifest) -> None:
             client.command("SYSTEM STOP MERGES")
             client.command(restore)
             _check(client, directory, manifest.tables)
+            if not manifest.files:
+                _check_views(client, directory, manifest.schema)
         except ClickHouseError as error:
             raise BackupError(_told(directory, error)) from error
 
@@ -147,7 +165,7 @@ def _told(directory: Path, error: ClickHouseError) -> str:
     named = _NAME.findall(text)
     what = "is missing" if any(name in text for name in _MISSING) else "cannot be read"
     why = f" ({named[-1]})" if named else ""
-    return f"the backup {directory} is damaged: a file{where} {what}{why}; {_WHOLE_ONE}"
+    return f"the backup {directory} is damaged: a file{where} {what}{why}; {WHOLE_ONE}"
 
 
 def _check(client: Client, directory: Path, wanted: Mapping[str, Contents]) -> None:
@@ -158,12 +176,29 @@ def _check(client: Client, directory: Path, wanted: Mapping[str, Contents]) -> N
         if there.rows != contents.rows or (there.rows and there.checksum != contents.checksum):
             raise BackupError(
                 f"the backup {directory} is damaged: {table} came back with {counted(there.rows, 'row')}, and its manifest says "
-                f"{contents.rows:,}{', with other content' if there.rows == contents.rows else ''}; {_WHOLE_ONE}"
+                f"{contents.rows:,}{', with other content' if there.rows == contents.rows else ''}; {WHOLE_ONE}"
             )
         checked = client.command(
             "CHECK TABLE {table:Identifier} SETTINGS check_query_single_value_result = 1", parameters={"table": table}
         )
         if str(checked) != "1":
             raise BackupError(
-                f"the backup {directory} is damaged: parts of {table} differ from their own checksums; {_WHOLE_ONE}"
+                f"the backup {directory} is damaged: parts of {table} differ from their own checksums; {WHOLE_ONE}"
             )
+
+
+def _check_views(client: Client, directory: Path, schema: Mapping[str, str]) -> None:
+    """Compare every view with what this version's schema makes: for backups whose manifest has no checksums of them."""
+    found = dict(client.query(_VIEWS).result_rows)
+    database = client.database
+    client.command(f"CREATE DATABASE {_COMPARED}")
+    client.database = _COMPARED
+    try:
+        apply_schema(client, [file for file in schema_files(otel_traces=True) if file.name in schema])
+        wanted = dict(client.query(_VIEWS).result_rows)
+    finally:
+        client.database = database
+        client.command(f"DROP DATABASE {_COMPARED}")
+    for view in sorted({*wanted, *found}):
+        if found.get(view) != wanted.get(view):
+            raise BackupError(f"the backup {directory} is damaged: view {view} is not this version's; {WHOLE_ONE}")

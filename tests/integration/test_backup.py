@@ -155,6 +155,55 @@ def test_without_a_collector_the_store_is_opened_itself(made: tuple[Path, dict[s
     assert "replays: kept for 3 days" in tachograph(addresses, "retention", "set", "replays", "3").stdout
 
 
+@pytest.mark.parametrize(
+    ("view", "made_before"),
+    [
+        pytest.param("fill_engine_seconds", False, id="rollup"),
+        pytest.param("judge_odd_spans", False, id="second look"),
+        pytest.param("check_spans", True, id="first look, of a backup without checksums"),
+    ],
+)
+def test_a_view_of_other_words_is_damage(
+    made: tuple[Path, dict[str, Any]], tmp_path: Path, view: str, made_before: bool
+) -> None:
+    backup = tmp_path / "backup"
+    shutil.copytree(made[0], backup)
+    file = backup / "store" / "metadata" / "tachograph" / f"{view}.sql"
+    content = file.read_bytes()
+    assert b"plain_decode" in content
+    file.write_bytes(content.replace(b"plain_decode", b"qlain_decode", 1))  # One bit, and SQL all the same.
+    if made_before:
+        without_checksums(backup)
+    addresses = free_addresses(tmp_path / "restored")
+    said = one_line(tachograph(addresses, "restore", str(backup)))
+    what = (
+        f"view {view} is not this version's" if made_before else f"store/metadata/tachograph/{view}.sql is not what was"
+    )
+    assert f"the backup {backup} is damaged: {what}" in said
+    assert "copy it anew" in said
+    assert not addresses.data_dir.exists()
+
+
+def without_checksums(backup: Path) -> None:
+    """As backups were made before their manifest had any."""
+    manifest = json.loads((backup / "manifest.json").read_text())
+    assert manifest.pop("files")
+    (backup / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_backup_made_before_there_were_checksums_is_put_back(
+    made: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup"
+    shutil.copytree(made[0], backup)
+    without_checksums(backup)
+    addresses = restored(backup, tmp_path)
+    with running_collector(addresses.data_dir) as collector:
+        assert contents(collector) == made[1]
+        with clickhouse_connect.get_client(dsn=collector.clickhouse_url) as client:
+            assert "compared" not in {name for (name,) in client.query("SHOW DATABASES").result_rows}
+
+
 @pytest.mark.parametrize("harm", ["part_gone", "columns_gone", "list_gone", "list_cut", "byte"])
 def test_a_damaged_backup_is_refused_and_leaves_nothing(
     made: tuple[Path, dict[str, Any]], tmp_path: Path, harm: str
@@ -228,6 +277,13 @@ def test_a_backup_whose_spool_is_not_what_it_says_is_refused(
     [
         pytest.param(None, "is no backup, or one that was interrupted: it has no manifest.json", id="unfinished"),
         pytest.param({"format": 2, "tachograph": "9.0"}, "has format 2, made by Tachograph 9.0: this is", id="format"),
+        pytest.param({"fjles": {}}, r"manifest\.json cannot be read: .*fjles", id="a bit of it"),
+        pytest.param({"tables": 7}, r"manifest\.json cannot be read", id="a figure for a table"),
+        pytest.param(
+            {"files": {"store/metadata/tachograph/a.sql": "0" * 64}},
+            r"is damaged: store/metadata/tachograph/a\.sql is missing; copy it anew",
+            id="a file is missing",
+        ),
         pytest.param(
             {"schema": {"999_new.sql": "0" * 64}},
             r"with another schema \(999_new\.sql\): put it back with that version",
