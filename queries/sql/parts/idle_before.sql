@@ -17,9 +17,9 @@ FROM
     SELECT
         service_instance_id, cell, host_name, engine_package, started_at, graph_sequence, graph_name, graph_purpose,
         graph_queue_depth, graph_after_idle, duration_ns,
-        lagInFrame(graph_completion_feedback) OVER before AS feedback_before,
-        max(graph_sequence) OVER before_all AS sequence_before,
-        max(device_ended_ns) OVER before_all AS busy_until_ns,
+        last_value(graph_completion_feedback) OVER before AS feedback_before,
+        max(graph_sequence) OVER before AS sequence_before,
+        max(device_ended_ns) OVER before AS busy_until_ns,
         if(graph_gpu_start_offset_ns IS NULL, graph_wall_time_ns - graph_gpu_time_ns, device_started_ns - busy_until_ns) AS idle_ns
     FROM
     (
@@ -30,7 +30,5 @@ FROM
             device_started_ns + graph_gpu_time_ns AS device_ended_ns
         FROM selected
     )
-    WINDOW
-        before AS (PARTITION BY service_instance_id ORDER BY device_started_ns, graph_sequence ROWS BETWEEN 1 PRECEDING AND CURRENT ROW),
-        before_all AS (PARTITION BY service_instance_id ORDER BY device_started_ns, graph_sequence ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    WINDOW before AS (PARTITION BY service_instance_id ORDER BY device_started_ns, graph_sequence ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 )
