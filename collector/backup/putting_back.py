@@ -189,16 +189,21 @@ def _check(client: Client, directory: Path, wanted: Mapping[str, Contents]) -> N
 
 def _check_views(client: Client, directory: Path, schema: Mapping[str, str]) -> None:
     """Compare every view with what this version's schema makes: for backups whose manifest has no checksums of them."""
-    found = dict(client.query(_VIEWS).result_rows)
+    found = _views(client)
     database = client.database
     client.command(f"CREATE DATABASE {_COMPARED}")
     client.database = _COMPARED
     try:
         apply_schema(client, [file for file in schema_files(otel_traces=True) if file.name in schema])
-        wanted = dict(client.query(_VIEWS).result_rows)
+        wanted = _views(client)
     finally:
         client.database = database
         client.command(f"DROP DATABASE {_COMPARED}")
     for view in sorted({*wanted, *found}):
         if found.get(view) != wanted.get(view):
             raise BackupError(f"the backup {directory} is damaged: view {view} is not this version's; {WHOLE_ONE}")
+
+
+def _views(client: Client) -> dict[str, str]:
+    """Every view's statement, by its name."""
+    return {str(name): str(statement) for name, statement in client.query(_VIEWS).result_rows}
