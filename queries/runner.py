@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
+from engine_hooks.whole_file import write_whole
 from queries.catalogue import PLACEHOLDER, Query, find
 from queries.client import connected, one_line
 from queries.errors import CallError
@@ -122,7 +123,7 @@ def save(name: str, url: str, path: Path | str, **values: object) -> Path:
         raise CallError(f"{target}: the suffix says the format; it is one of {', '.join(FILE_FORMATS)}")
     content = run_raw(name, url, FILE_FORMATS[target.suffix], values)
     try:
-        target.write_bytes(content)
+        write_whole(target, content)
     except OSError as wrong:
         raise CallError(f"{target}: {wrong.strerror or wrong}") from wrong
     return target

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from collector.decoding.packing import is_packed, unpacked
 from collector.decoding.wire import varint
 from collector.spool.database import SpoolError, opened_beside
+from engine_hooks.whole_file import written_whole
 
 
 class WaitingAtDoor(NamedTuple):
@@ -84,13 +85,13 @@ def discard(file: Path, prefixes: Iterable[str]) -> int:
 
 
 def export(file: Path, prefixes: Iterable[str], target: Path) -> int:
-    """Write requests that were set aside to a gzipped file of length-delimited protobuf; how many.
+    """Write requests that were set aside to a gzipped file of length-delimited protobuf, whole or not at all; how many.
 
     Raises:
         SpoolError: the file cannot be written.
     """
     try:
-        with opened_beside(file) as spool, gzip.open(target, "wb") as written:
+        with opened_beside(file) as spool, written_whole(target) as beside, gzip.open(beside, "wb") as written:
             ids = _ids(spool, prefixes)
             for one in ids:
                 (request,) = spool.execute("SELECT request FROM set_aside WHERE request_id = ?", (one,)).fetchone()

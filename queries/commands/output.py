@@ -4,11 +4,12 @@ import os
 import sys
 from pathlib import Path
 
+from engine_hooks.whole_file import write_whole
 from queries.errors import CallError
 
 
 def write(content: bytes, output: Path | None) -> None:
-    """Write to the file, or to standard output.
+    """Write to the file, whole or not at all, or to standard output.
 
     Raises:
         CallError: Parquet on a terminal, or a file that cannot be written.
@@ -19,7 +20,7 @@ def write(content: bytes, output: Path | None) -> None:
         to_standard_output(content)
         return
     try:
-        output.write_bytes(content)
+        write_whole(output, content)
     except OSError as wrong:
         raise CallError(f"{output}: {wrong.strerror or wrong}") from wrong
 
