@@ -17,7 +17,7 @@ class AllocatorPurge(RepeatedLook):
     """Every 10 s; it takes 20 ms, and a hundredth of the time at most."""
 
     def __init__(self, store: StoreClient) -> None:
-        super().__init__("tachograph-memory", "memory is not given back", _EVERY_S, share_max=_SHARE_MAX)
+        super().__init__("memory", "memory is not given back", _EVERY_S, share_max=_SHARE_MAX)
         self._store = store
 
     def see_to_it(self) -> None:

@@ -1,8 +1,8 @@
-"""Figures that are read where they are kept, at each scrape: the spool's, and the clocks of hosts."""
+"""Figures that are read where they are kept, at each scrape: the spool's, what is seen to now and again, the clocks of hosts."""
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client import Metric
@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from collector.clock_offsets import ClockOffset
+from collector.repeated_look import LookState
 from collector.sampling.sampling import Sampled
 from collector.spool.spool import Spool
 from collector.store_bound import BoundState
@@ -106,6 +107,30 @@ class SamplingMetrics(Collector):
             ),
         ):
             yield GaugeMetricFamily(f"tachograph_{name}", meaning, value=value)
+
+
+class LookMetrics(Collector):
+    """What is seen to now and again: judging, sampling, the store's bound and memory, by `look`."""
+
+    def __init__(self, looks: Callable[[], Mapping[str, LookState]]) -> None:
+        self._looks = looks
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each figure, one sample for each look."""
+        failed = CounterMetricFamily("tachograph_looks_failed", "Looks that failed.", labels=["look"])
+        failing = GaugeMetricFamily(
+            "tachograph_looks_failing_seconds",
+            "Time since looks began to fail; 0 where the last one went well.",
+            labels=["look"],
+        )
+        done = GaugeMetricFamily(
+            "tachograph_looks_done_age_seconds", "Time since the last look that went well.", labels=["look"]
+        )
+        for name, look in self._looks().items():
+            failed.add_metric([name], look.failed_looks)
+            failing.add_metric([name], look.failing_s)
+            done.add_metric([name], look.done_s_ago)
+        yield from (failed, failing, done)
 
 
 class ClockMetrics(Collector):

@@ -5,7 +5,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from clickhouse_connect.driver.exceptions import ClickHouseError
@@ -19,15 +19,53 @@ OTHERS_CORES_MAX: Final = 0.5
 REST_WITHIN_S: Final = 120.0
 """A look may be under way for so long before it is no more waited for."""
 
+AGAIN: Final = 2
+"""Looks that failed one after the other, from which on somebody has to look: one alone is a stumble of the store."""
+
 log = structlog.get_logger(__name__)
 
 
+class LookState(NamedTuple):
+    """How the looks of one thread come out."""
+
+    failure: str
+    """What is not done while they fail: `cells not judged`."""
+    done_s_ago: float
+    """Since the last that went well ended, in s; since the thread was made where none did."""
+    failed_looks: int = 0
+    """Since the process began."""
+    failed_in_row: int = 0
+    """Up to the last one; 0 where that went well."""
+    failing_s: float = 0.0
+    """Since the first of those failed, in s."""
+    error: str = ""
+    """Why the last one failed, in one line; empty where it went well."""
+
+
+class _Course(NamedTuple):
+    """What a `LookState` is told from; instants are monotonic, in s. Replaced as a whole: other threads read it."""
+
+    done_at: float
+    failed_looks: int = 0
+    failed_in_row: int = 0
+    failing_since: float = 0.0
+    error: str = ""
+
+    def done(self, now: float) -> "_Course":
+        return _Course(now, self.failed_looks)
+
+    def failed(self, now: float, error: str) -> "_Course":
+        since = self.failing_since if self.failed_in_row else now
+        return _Course(self.done_at, self.failed_looks + 1, self.failed_in_row + 1, since, error)
+
+
 class RepeatedLook(ABC):
-    """One such thread. `start` it once, `stop` it once. A store that fails is told in the log and seen to the next time.
+    """One such thread. `start` it once, `stop` it once. A look that fails, however it does, is told in the log and in `look_state`,
+    and comes again the next time.
 
     Args:
-        thread: The thread's name.
-        failure: What the log says of a store that fails.
+        name: What it sees to, in a word or two: the thread's name, and the looks' in metrics and /state.
+        failure: What is not done where a look fails, as the log says it.
         every_s: The pause between two looks, in s.
         looks_at_once: Begin with a look, not with a pause.
         share_max: Of the time, at most so much is spent on looking: after a long look the pause is longer.
@@ -39,7 +77,7 @@ class RepeatedLook(ABC):
 
     def __init__(
         self,
-        thread: str,
+        name: str,
         failure: str,
         every_s: float,
         *,
@@ -49,6 +87,7 @@ class RepeatedLook(ABC):
         ends_within_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.name = name
         self._failure = failure
         self._every_s = every_s
         self._first_after_s = 0.0 if looks_at_once else every_s
@@ -57,9 +96,10 @@ class RepeatedLook(ABC):
         self._paused_at, self._paused_work_s = clock(), work_clock() if work_clock else 0.0
         self._ends_within_s = ends_within_s
         self._clock = clock
+        self._course = _Course(clock())
         self._stopping = threading.Event()
         self._looking = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=thread, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin."""
@@ -69,6 +109,15 @@ class RepeatedLook(ABC):
         """End, after the look under way."""
         self._stopping.set()
         self._thread.join(self._ends_within_s)
+
+    @property
+    def look_state(self) -> LookState:
+        """How its looks come out; from any thread, at once."""
+        now, course = self._clock(), self._course
+        failing_s = now - course.failing_since if course.failed_in_row else 0.0
+        return LookState(
+            self._failure, now - course.done_at, course.failed_looks, course.failed_in_row, failing_s, course.error
+        )
 
     @abstractmethod
     def see_to_it(self) -> None:
@@ -106,9 +155,22 @@ class RepeatedLook(ABC):
         spent = self._spending()
         try:
             self.see_to_it()
-        except (CollectorError, ClickHouseError) as error:
-            log.warning(self._failure, error=first_line(error))
+        except Exception as error:  # Else the thread would end, and nobody be told.
+            self._course = self._course.failed(self._clock(), first_line(error))
+            self._tell(error)
+        else:
+            self._course = self._course.done(self._clock())
         return max(self._every_s, spent() / self._share_max)
+
+    def _tell(self, error: Exception) -> None:
+        """What is not done is a warning at first, and an error where it fails again."""
+        state = self.look_state
+        is_ours = isinstance(error, CollectorError | ClickHouseError)
+        told = {"error": state.error, "exc_info": None if is_ours else error}
+        if state.failed_in_row < AGAIN:
+            log.warning(self._failure, **told)
+        else:
+            log.error(self._failure, **told, failed_in_row=state.failed_in_row, failing_s=round(state.failing_s))
 
     def _spending(self) -> Callable[[], float]:
         """Call it before a look. What it returns tells after it how long the look worked, in s."""

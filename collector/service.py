@@ -38,7 +38,7 @@ from collector.judging import CellJudge
 from collector.metrics import CollectorMetrics
 from collector.migrations import apply_schema
 from collector.opening import StoreOpening
-from collector.own_metrics import ClockMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
+from collector.own_metrics import ClockMetrics, LookMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
 from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.control import ControlReceiver
 from collector.receivers.derived_rows import RowsReceiver
@@ -47,7 +47,7 @@ from collector.receivers.health import HealthReceiver
 from collector.receivers.limits import DoorLimits
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
-from collector.repeated_look import RepeatedLook
+from collector.repeated_look import LookState, RepeatedLook
 from collector.retention import parsed_retention
 from collector.sampling.rules import SamplingRules
 from collector.sampling.sampler import Sampler
@@ -270,6 +270,7 @@ class Collector:
         self.metrics.registry.register(SpoolMetrics(spool))
         self.metrics.registry.register(ClockMetrics(ClockWatch(own).offsets))
         self.metrics.registry.register(SamplingMetrics(self._sampled))
+        self.metrics.registry.register(LookMetrics(self._look_states))
         return [
             *RowsReceiver(DerivedRows(rows), self.metrics).routes,
             *ControlReceiver(self._orders(rows, writer), make_key(self.settings.data_dir)).routes,
@@ -278,7 +279,17 @@ class Collector:
 
     def _state_of(self, spool: Spool) -> Callable[[], Mapping[str, Any]]:
         opening = self._opening
-        return lambda: state_of(spool, self._bound, self._sampled(), self._pinned, opening.store_id if opening else "")
+        return lambda: state_of(
+            spool,
+            self._bound,
+            self._sampled(),
+            self._pinned,
+            opening.store_id if opening else "",
+            looks=self._look_states(),
+        )
+
+    def _look_states(self) -> Mapping[str, LookState]:
+        return {look.name: look.look_state for look in self._looks}
 
     def _orders(self, store: StoreClient, writer: Writer) -> Orders:
         """By the client that stores computed rows: none are stored while an order is carried out."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from collector.repeated_look import LookState
 from collector.sampling.sampling import Sampled
 from collector.spool.database import data_dir_of
 from collector.spool.spool import Spool
@@ -18,8 +19,10 @@ def state_of(
     sampled: Sampled | None = None,
     pinned: Mapping[str, int] | None = None,
     store_id: str = "",
+    *,
+    looks: Mapping[str, LookState] | None = None,
 ) -> Mapping[str, Any]:
-    """The ledger, what waits, which store it is for, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, the disk, the clock and the data directory, as JSON has it. All of it is of one spool, since it was made."""
+    """The ledger, what waits, which store it is for, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, what is seen to now and again, the disk, the clock and the data directory, as JSON has it. All of it is of one spool, since it was made."""
     disk = shutil.disk_usage(spool.file.parent)
     return {
         "version": version("tachograph"),
@@ -32,5 +35,6 @@ def state_of(
         "store": bound.state._asdict() if bound else None,
         "retention_pinned": dict(pinned or {}),
         "sampling": sampled._asdict() if sampled else None,
+        "looks": {name: look._asdict() for name, look in (looks or {}).items()},
         "disk": {"free_bytes": disk.free, "total_bytes": disk.total, "free_bytes_min": spool.limits.free_bytes_min},
     }

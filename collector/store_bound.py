@@ -48,7 +48,7 @@ class StoreBound(RepeatedLook):
     """Looks every few seconds."""
 
     def __init__(self, store: StoreClient, bytes_max: int) -> None:
-        super().__init__("tachograph-bound", "the store's size is not known", _LOOK_EVERY_S, looks_at_once=True)
+        super().__init__("store bound", "the store's size is not known", _LOOK_EVERY_S, looks_at_once=True)
         self._store = store
         self._state = BoundState(bytes_max=bytes_max)
 

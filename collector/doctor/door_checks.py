@@ -7,6 +7,7 @@ from rich.filesize import decimal as told_bytes
 
 from collector.doctor.check import Check, fault, ok, warning
 from collector.doctor.doors import Doors
+from collector.repeated_look import AGAIN, LookState
 from collector.spool.records import Ledger
 from collector.store_bound import WARNED_FRACTION, BoundState
 from engine_hooks.commands.counting import counted
@@ -140,6 +141,22 @@ def check_store_bound(state: Mapping[str, Any]) -> Check:
     if store.fraction > WARNED_FRACTION:
         return warning(name, finding, "raise TACHOGRAPH_STORE_BYTES_MAX, before the oldest executions are dropped")
     return ok(name, finding)
+
+
+def check_looks(state: Mapping[str, Any]) -> Iterator[Check]:
+    """Whether what is seen to now and again, is: judging cells, sampling, the store's bound, memory. One check for each."""
+    for name, told in state.get("looks", {}).items():
+        look = LookState(**told)
+        if not look.failed_in_row:
+            yield ok(name, f"last done {look.done_s_ago:,.0f} s ago")
+            continue
+        failed = counted(look.failed_in_row, "look")
+        finding = f"{look.failure} for {look.failing_s:,.0f} s ({failed} failed): {look.error}"
+        if look.failed_in_row < AGAIN:
+            yield warning(name, finding, "nothing, if it goes well the next time: it is tried again by itself")
+        else:
+            advice = "see the checks of storing and of the schema, and the collector's log: what is left undone is made up for once the reason is gone"
+            yield fault(name, finding, advice)
 
 
 def check_clock(name: str, theirs_ms: float, ours_ms: float) -> Check:

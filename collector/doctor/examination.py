@@ -44,6 +44,7 @@ def examine(
     yield door_checks.check_waiting(state)
     yield door_checks.check_disk(state)
     yield door_checks.check_store_bound(state)
+    yield from door_checks.check_looks(state)
     yield door_checks.check_clock("clock of the collector", state["now_unix_ms"], now_ms())
     try:
         wanted = schema_files() if files is None else files

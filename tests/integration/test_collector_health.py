@@ -20,7 +20,7 @@ from collector.clickhouse import connection_string
 from collector.clock_offsets import ClockWatch
 from collector.health import Health
 from collector.metrics import CollectorMetrics
-from collector.own_metrics import ClockMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
+from collector.own_metrics import ClockMetrics, LookMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
 from collector.receivers.health import HealthReceiver
 from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
@@ -92,6 +92,7 @@ def test_state_is_what_the_doctor_reads(doors: Doors) -> None:
         "sampling",
         "disk",
         "retention_pinned",
+        "looks",
     }
     assert sum(state["stored_by_day"].values()) == 4
     assert state["ledger"]["grpc"]["stored"] == 3
@@ -200,6 +201,7 @@ def test_every_metric_stands_in_the_documentation(tmp_path: Path) -> None:
         metrics.registry.register(ClockMetrics(list))
         metrics.registry.register(StoreMetrics(BoundState))
         metrics.registry.register(SamplingMetrics(lambda: None))
+        metrics.registry.register(LookMetrics(dict))
         told = re.findall(r"^# HELP (\S+) (.*)$", metrics.exposition().decode(), re.MULTILINE)
     documented = re.findall(r"^\| `(tachograph_\w+)` \| (.*) \|$", OPERATING.read_text("utf-8"), re.MULTILINE)
     assert documented == sorted(told)

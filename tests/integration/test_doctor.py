@@ -1,12 +1,14 @@
 """`tachograph doctor`: each check on a healthy collector, and with the fault that it is for."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from clickhouse_connect.driver.client import Client
 from pydantic import SecretStr
@@ -15,7 +17,9 @@ from collector.doctor.check import Check, Verdict
 from collector.doctor.doors import Doors, NotRunningError
 from collector.doctor.examination import examine
 from collector.doctor.store_checks import check_ttls
+from collector.judging import CellJudge
 from collector.migrations import SchemaFile, schema_files
+from collector.store_client import StoreClient
 from tests.fixtures.arrivals import arrive
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.doors import PROTOBUF, open_doors
@@ -159,6 +163,27 @@ def test_a_host_with_a_wrong_clock_is_named(examined: Examined, clickhouse: Clie
     assert finding.startswith("node-7 is 300 s ahead since 20")
 
 
+def test_judging_that_clickhouse_refuses_is_a_fault(
+    clickhouse: Client, clickhouse_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = CellJudge(StoreClient(lambda: clickhouse))
+    with open_doors(clickhouse, looks=[judge]) as doors:
+        examined = Examined(doors.http_port, doors.grpc_port, clickhouse_url)
+        judge.look_once()
+        assert examined.verdict("judging")[0] is Verdict.OK
+        monkeypatch.setattr("collector.judging._statement", lambda _: "SELECT no_such_column FROM graph_executions")
+        judge.look_once()
+        assert examined.verdict("judging")[0] is Verdict.WARNING
+        judge.look_once()
+        verdict, finding = examined.verdict("judging")
+        assert verdict is Verdict.FAULT
+        assert re.match(r"cells not judged for \d+ s \(2 looks failed\): .*no_such_column", finding), finding
+        assert "\n" not in finding
+        monkeypatch.undo()
+        judge.look_once()
+        assert examined.verdict("judging")[0] is Verdict.OK
+
+
 def test_a_store_that_is_away_is_a_fault_and_the_rest_is_told(examined: Examined) -> None:
     examined.clickhouse_url = f"http://127.0.0.1:{free_port()}/tachograph"
     checks = examined.checks()
@@ -195,8 +220,10 @@ def test_the_command(tmp_path: Path) -> None:
     assert nowhere.stderr.count("\n") == 1
     with running_collector(tmp_path) as addresses:
         told = tachograph(addresses, "doctor", "--json")
+        metrics = httpx.get(f"http://127.0.0.1:{addresses.otlp_http_port}/metrics", timeout=60).text
+    assert 'tachograph_looks_failed_total{look="judging"} 0.0' in metrics
     assert (told.returncode, told.stderr) == (0, "")
     read = json.loads(told.stdout)
     assert read["verdict"] == "ok"
     assert {check["verdict"] for check in read["checks"]} == {"ok"}
-    assert LEDGER_OF_EXECUTIONS in {check["name"] for check in read["checks"]}
+    assert {LEDGER_OF_EXECUTIONS, "judging", "store bound", "memory"} <= {check["name"] for check in read["checks"]}
