@@ -18,7 +18,7 @@ from queries.alerts.delivery.silences import OwnSilences, new_silence
 from queries.alerts.errors import NotEvaluatedError
 from queries.alerts.loading import load_rules
 from queries.alerts.memory import Memory
-from queries.alerts.states import State
+from queries.alerts.states import Standing, State
 from queries.commands.alerts.listing import alerts_table, list_alerts, silences_in_force
 from queries.commands.alerts.place import place_of, told_data_dir
 from tachograph import Settings
@@ -53,6 +53,14 @@ def test_two_of_one_rule_and_host_are_told_apart() -> None:
     assert ["[engine-new]" in text.replace("\\", "") for text in summaries] == [False, True, False]
     assert ["sits in plain" in text for text in summaries] == [True, True, True]
     assert [text.startswith(HOST) for text in summaries] == [False, False, True]
+
+
+def test_what_a_clear_alert_said_is_told_as_what_it_said_last() -> None:
+    firing = entry("A", State.FIRING)
+    clear = replace(firing, standing=Standing(State.FIRING, clear_s=143.4))
+    ((told,), (untouched,)) = (list(alerts_table([one]).columns[3].cells) for one in (clear, firing))
+    assert str(told).startswith(f"(clear for 143 s) last: {HOST} sits in plain decode")
+    assert str(untouched).startswith(f"{HOST} sits in plain decode")
 
 
 def test_a_silence_that_ended_silences_nothing(tmp_path: Path) -> None:

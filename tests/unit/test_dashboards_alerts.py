@@ -149,7 +149,12 @@ class TestWords:
 
     def test_how_long_it_has_been_clear(self) -> None:
         firing = replace(entry("A", State.FIRING), standing=Standing(State.FIRING, clear_s=139.4))
-        assert "| firing (clear for 139 s) |" in alerts_table([Alert(firing, ())], UTC)
+        told = alerts_table([Alert(firing, ())], UTC)
+        assert "| firing (clear for 139 s) |" in told
+        assert rf"| last\: {HOST} sits in plain decode" in told
+
+    def test_what_fires_now_is_not_of_the_past(self) -> None:
+        assert "last" not in alerts_table([Alert(entry("A", State.FIRING), ())], UTC)
 
     def test_a_finding_keeps_its_lines_and_its_times_are_the_viewers(self) -> None:
         finding = (

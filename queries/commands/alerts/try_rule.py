@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from engine_hooks.commands.terminal import output_console
+from queries.commands.alerts.listing import told
 from queries.commands.alerts.settings import EvaluatingSettings
 from queries.commands.output import write
 
@@ -40,7 +41,6 @@ def try_rule(
         which = ", ".join(str(row[name]) for name in chosen.identity) or chosen.alert
         console.print(f"{which}: {judge(chosen.when, row)}", soft_wrap=True, markup=False)
     for entry in looked.entries:
-        state, summary = entry.standing.state, entry.annotations.get("summary", "")
-        console.print(f"-> {state}: {summary}", soft_wrap=True, markup=False, style="bold")
+        console.print(f"-> {entry.standing.state}: {told(entry)}", soft_wrap=True, markup=False, style="bold")
     if any(entry.standing.fires for entry in looked.entries):
         raise typer.Exit(10)
