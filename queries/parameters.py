@@ -110,7 +110,7 @@ def bound(query: Query, values: Mapping[str, object]) -> dict[str, str]:
     """Every parameter of a query with its value, or its default where none or `None` is given.
 
     Raises:
-        ParameterError: an unknown parameter, or a value that does not fit.
+        ParameterError: an unknown parameter, a value that does not fit, or a time that ends before it begins.
     """
     known = {parameter.name: parameter for parameter in query.parameters}
     for name in values:
@@ -119,7 +119,13 @@ def bound(query: Query, values: Mapping[str, object]) -> dict[str, str]:
             hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
             raise ParameterError(f"query {query.name} has no parameter {name!r}: {hint}")
     given = {name: value for name, value in values.items() if value is not None}
-    return {name: written(parameter, given.get(name, parameter.default)) for name, parameter in known.items()}
+    texts = {name: written(parameter, given.get(name, parameter.default)) for name, parameter in known.items()}
+    # Of one end only, the other is the query's: a time in which nothing is yet is no mistake.
+    if {"from", "to"} <= given.keys() and texts["from"] >= texts["to"]:
+        raise ParameterError(
+            f"from is {texts['from'][:19]} and to is {texts['to'][:19]} (UTC): give the earlier one as from"
+        )
+    return texts
 
 
 def written(parameter: Parameter, value: object) -> str:

@@ -144,6 +144,8 @@ def problem_of(since: datetime | None, until: datetime | None) -> str:
         return " ".join(unread)
     if since is not None and until is not None and since >= until:
         return "The time ends before it begins."
+    if since is not None and until is None and since >= datetime.now(UTC):
+        return "The time begins later than now."
     return "" if since or until else "The address holds no time: it needs from and to."
 
 

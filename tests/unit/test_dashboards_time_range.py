@@ -80,6 +80,7 @@ def test_what_is_typed_is_in_the_viewers_zone_and_the_url_in_utc(
         ({"from": "9999-12-31"}, "from=9999-12-31, which is no instant of 1971 to 2199, such as"),
         ({"from": "0001-01-01T00:00:00+10:00"}, "from=0001-01-01T00:00:00+10:00, which is no instant of 1971"),
         ({"from": STUCK_THEN["to"], "to": STUCK_THEN["from"]}, "The time ends before it begins. Shown is 30 min."),
+        ({"from": "2199-01-01"}, "The time begins later than now. Shown is 30 min."),
         ({"range": "fixed"}, "The address holds no time"),
     ],
 )

@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from clickhouse_connect.driver.exceptions import OperationalError
+from typer.testing import CliRunner
 
 from queries.catalogue import find, load
 from queries.client import connect, from_driver, parsed
 from queries.errors import CallError, ParameterError, UnreachableError
 from queries.parameters import bound, instant, written
+from tachograph import application
 
 A_TIME = "a time is wanted, like 2026-11-30T07:00 (UTC, or with +02:00), now, or -30m for half an hour ago (s, m, h, d)"
 
@@ -65,6 +67,34 @@ def test_a_wrong_value_names_the_parameter_and_what_is_wanted(name: str, value: 
     with pytest.raises(ParameterError) as refused:
         bound(find("cells"), {name: value})
     assert str(refused.value) == f"parameter {name} is {value!r}: {wanted}"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, query in load().items() if {"from", "to"} <= {one.name for one in query.parameters})
+)
+def test_a_time_that_ends_before_it_begins_is_no_empty_answer(name: str) -> None:
+    for end in ("2026-11-01T11:00", "2026-11-01T12:00", datetime(2026, 11, 1, 12, tzinfo=UTC)):
+        with pytest.raises(ParameterError) as refused:
+            bound(find(name), {"from": "2026-11-01T12:00", "to": end})
+        assert str(refused.value).startswith("from is 2026-11-01 12:00:00 and to is 2026-11-01 1")
+        assert str(refused.value).endswith(":00 (UTC): give the earlier one as from")
+        assert refused.value.exit_code == 2
+    assert bound(find(name), {"from": "-2h", "to": "-1h"})["to"]
+    assert bound(find(name), {"from": "2190-01-01"})["from"] == "2190-01-01 00:00:00.000000000"
+
+
+def test_relative_times_the_wrong_way_round_are_told_by_the_command() -> None:
+    """Before anything is asked: no ClickHouse is there."""
+    nowhere = ["--clickhouse-url", "http://127.0.0.1:9/x"]
+    for command in (
+        ["query", "cells", "-p", "from=-1h", "-p", "to=-2h"],
+        ["postmortem", "--from", "now", "--to", "-1h"],
+        ["compare", "--arm", "before,after", "--from", "now", "--to", "-1h"],
+        ["changes", "--from", "now", "--to", "-1h"],
+    ):
+        done = CliRunner().invoke(application(), [*command, *nowhere])
+        assert isinstance(done.exception, ParameterError)  # Exit code 2.
+        assert str(done.exception).endswith("(UTC): give the earlier one as from")
 
 
 def test_every_type_of_parameter_says_what_it_wants() -> None:
