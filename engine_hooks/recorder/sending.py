@@ -37,6 +37,8 @@ class Sender:
 
     def __init__(self, client: OtlpClient) -> None:
         self._client = client
+        self.taken = 0
+        """Executions that the collector took of those given to `send_all`, all calls together."""
 
     def send(self, body: bytes) -> Answer:
         """How many spans of a request were refused, and why; blocks for at most `TIMEOUT_S`.
@@ -58,11 +60,12 @@ class Sender:
         """Send every execution; gives how many were refused, by the collector's words.
 
         Raises:
-            SendError: the collector is away or refused a request as a whole.
+            SendError: the collector is away or refused a request as a whole; `taken` tells how many it took before.
         """
         refused: Counter[str] = Counter()
         for request in requests_of(resource, executions):
             count, reason = self.send(request.body)
+            self.taken += request.spans - count
             refused += Counter({reason: count})
             on_sent(request.spans)
         return refused

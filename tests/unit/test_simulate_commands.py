@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,9 @@ from engine_hooks.commands.simulate.errors import SimulateCommandError
 from engine_hooks.commands.simulate.experiment import experiment
 from engine_hooks.commands.simulate.scenarios import scenarios
 from engine_hooks.cost_model.registry import COST_MODELS
+from engine_hooks.errors import SendError
+from engine_hooks.recorder.client import OtlpClient
+from engine_hooks.recorder.connection import Answer, NotTakenError
 from engine_hooks.simulator.experiment import PACKAGES
 from engine_hooks.simulator.scenarios import SCENARIOS
 from tests.fixtures.otlp_files import requests_in
@@ -152,3 +156,36 @@ def test_models_are_given_in_a_row_or_with_commas() -> None:
 
 def test_every_scenario_of_the_table_has_a_name_of_its_own() -> None:
     assert all(name == scenario.name for name, scenario in SCENARIOS.items())
+
+
+def test_what_was_taken_before_the_collector_went_away_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sent again with the start that is named, the same requests come in the same bytes."""
+    sent: list[bytes] = []
+
+    def for_two_requests(_: OtlpClient, body: bytes) -> Answer:
+        if len(sent) == 2:
+            raise NotTakenError("UNAVAILABLE", "Connection refused", retryable=True)
+        sent.append(body)
+        return Answer(0, "")
+
+    monkeypatch.setattr(OtlpClient, "send", for_two_requests)
+    with pytest.raises(SendError) as told:
+        cell(Nowhere(), seconds=40, send=True)
+    said = re.fullmatch(
+        r"took 1,024 of (\d),(\d{3}) executions, then: the collector at http://127\.0\.0\.1:1 did not take the executions "
+        r"\(UNAVAILABLE: Connection refused\): start it or set TACHOGRAPH_OTLP_ENDPOINT, then send again by --starts "
+        r"(\S+Z) and all else as before: those are stored once; another start is another engine instance",
+        str(told.value),
+    )
+    assert said
+    assert told.value.exit_code == 1
+    first = list(sent)
+    sent.clear()
+    with pytest.raises(SendError):
+        cell(Nowhere(), seconds=40, send=True, starts=said[3])
+    assert sent == first
+
+
+def test_where_nothing_was_taken_nothing_else_is_said() -> None:
+    with pytest.raises(SendError, match=r"^the collector at http://127\.0\.0\.1:1 did not take .*, then send again$"):
+        cell(Nowhere(), seconds=5, send=True)

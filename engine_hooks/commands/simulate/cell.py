@@ -20,6 +20,7 @@ from engine_hooks.commands.simulate.settings import SendingSettings
 from engine_hooks.commands.terminal import print_table
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
+from engine_hooks.errors import SendError
 from engine_hooks.recorder.otlp_files import write_requests
 from engine_hooks.recorder.sending import raise_for_refused, requests_of, sender
 from engine_hooks.simulator.cell import POLICIES, CellResult, run_cell
@@ -38,6 +39,8 @@ class SimulatedCell(NamedTuple):
     model: str
     seed: int
     result: CellResult
+    start_ns: int
+    """Unix time of its virtual time 0, a whole second."""
     resource: EngineResource
     executions: Sequence[GraphExecution]
 
@@ -63,7 +66,7 @@ def cell(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Where it lies on the calendar: an ISO 8601 time, or `now`: it ends now.",
+            help="Where it lies on the calendar: an ISO 8601 time, or `now`: it ends now, to the second.",
             show_default="now if sent, else a fixed time",
         ),
     ] = None,
@@ -103,7 +106,7 @@ def with_parameters(
 
 
 def start_of(starts: str | None, scenario: Scenario) -> int:
-    """Unix time, in ns, of a cell's start.
+    """Unix time, in ns, of a cell's start: a whole second, so that it can be said again.
 
     Raises:
         SimulateCommandError: the text is neither `now` nor an ISO 8601 time.
@@ -111,7 +114,7 @@ def start_of(starts: str | None, scenario: Scenario) -> int:
     if starts is None:
         return EPOCH_UNIX_NS
     if starts == NOW:
-        return time.time_ns() - scenario.duration_ns
+        return (time.time_ns() - scenario.duration_ns) // S_NS * S_NS
     try:
         at = datetime.fromisoformat(starts)
     except ValueError as error:
@@ -133,7 +136,7 @@ def simulate_cell(scenario: Scenario, model: str, seed: int, start_ns: int) -> S
         engine_package=model,
         engine_recipe=scenario.name,
     )
-    return SimulatedCell(scenario, model, seed, result, resource, executions)
+    return SimulatedCell(scenario, model, seed, result, start_ns, resource, executions)
 
 
 def write_to(file: Path, simulated: SimulatedCell) -> None:
@@ -155,8 +158,22 @@ def send_to(endpoint: str, simulated: SimulatedCell) -> None:
         SendError: the collector is away, or refused some of them.
     """
     with sender(endpoint) as connection:
-        refused = connection.send_all(simulated.resource, simulated.executions, lambda _: None)
+        try:
+            refused = connection.send_all(simulated.resource, simulated.executions, lambda _: None)
+        except SendError as error:
+            if not connection.taken:
+                raise
+            total = counted(len(simulated.executions), "execution")
+            raise SendError(
+                f"took {connection.taken:,} of {total}, then: {error} by --starts {calendar(simulated.start_ns)} and "
+                "all else as before: those are stored once; another start is another engine instance"
+            ) from error
     raise_for_refused(endpoint, refused)
+
+
+def calendar(unix_ns: int) -> str:
+    """A whole second as `--starts` takes it."""
+    return f"{datetime.fromtimestamp(unix_ns // S_NS, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def summary_of(simulated: SimulatedCell) -> dict[str, Any]:
