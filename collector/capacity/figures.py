@@ -21,6 +21,7 @@ class Figures(NamedTuple):
     executions_per_s_of_an_engine: Figure
     bytes_per_execution: Figure
     rollup_bytes_per_cell: Figure
+    second_bytes_per_cell: Figure
     otel_traces_bytes_per_execution: Figure
     otlp_gzip_bytes_per_execution: Figure
     engine_cpu_us_per_execution: Figure

@@ -8,6 +8,8 @@ from collector.capacity.figures import Figures
 CELL_S: Final = 30
 DAY_S: Final = 86_400
 ROLLUP_DAYS: Final = 180
+SECOND_DAYS: Final = 30
+"""Rollups by second go before those by cell."""
 HEADROOM: Final = 2.0
 """Cores are planned for twice the mean: bursts, merges that catch up, and what waited in a spool."""
 REPLICAS: Final = 2
@@ -83,7 +85,7 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
     judging = 2 * cells_per_s * _judging_ms(fleet, known) / 1e3
     asking = fleet.viewers * known.viewer_cpu_s_per_s.value
     raw_per_day = rate * DAY_S * known.bytes_per_execution.value
-    disk = raw_per_day * _days_of_raw(fleet) + cells_per_s * DAY_S * ROLLUP_DAYS * known.rollup_bytes_per_cell.value
+    disk = raw_per_day * _days_of_raw(fleet) + cells_per_s * DAY_S * _rollup_byte_days(known)
     ingest = rate * _ingest_us(fleet, known, layout="embedded") / 1e6
     embedded = HEADROOM * (ingest + judging) + asking
     layout = "embedded"
@@ -95,6 +97,7 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
     if shards > 1:
         layout = "cluster"
     collectors = 1 if layout == "embedded" else math.ceil(fleet.engines / OPEN_ENGINES_MAX)
+    largest = "questions" if asking > HEADROOM * ingest else "ingest"
     replicas = REPLICAS if layout == "cluster" else 1
     collector_memory = known.embedded_memory_bytes.value
     return Plan(
@@ -118,7 +121,7 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
         disk_bytes_per_store_host=disk / shards,
         memory_bytes_per_store_host=collector_memory if layout == "embedded" else SERVER_MEMORY,
         memory_bytes_per_collector=0 if layout == "embedded" else collector_memory,
-        breaks_first=_breaks_first(layout, judging, cores, disk, shards),
+        breaks_first=_breaks_first(layout, largest, judging, cores=cores, disk=disk, shards=shards),
     )
 
 
@@ -132,6 +135,11 @@ def _days_of_raw(fleet: Fleet) -> float:
     """Days' worth of executions on disk. With sampling a day is whole until it is over, and its rest is given back."""
     whole_days = min(fleet.days, 1.5) if fleet.sampling_kept < 1 else 0.0
     return whole_days + (fleet.days - whole_days) * fleet.sampling_kept
+
+
+def _rollup_byte_days(known: Figures) -> float:
+    """Bytes that rollups of one cell take, each for as long as it is kept, times days."""
+    return ROLLUP_DAYS * known.rollup_bytes_per_cell.value + SECOND_DAYS * known.second_bytes_per_cell.value
 
 
 def _ingest_us(fleet: Fleet, known: Figures, layout: str) -> float:
@@ -150,13 +158,21 @@ def _shards(layout: str, cores: int, disk: float) -> int:
     return max(math.ceil(cores / SERVER_CORES), math.ceil(disk / SERVER_DISK))
 
 
-def _breaks_first(layout: str, judging: float, cores: int, disk: float, shards: int) -> str:
-    """The bound that is nearest, or passed."""
+def _breaks_first(layout: str, largest: str, judging: float, *, cores: int, disk: float, shards: int) -> str:
+    """The bound that is nearest, or passed.
+
+    Args:
+        largest: What most of the cores are for, `ingest` or `questions`.
+    """
     if judging > JUDGING_CORES_MAX:
         return "judging: verdicts lag behind, nothing is lost"
     if layout == "embedded":
         by_disk = disk / EMBEDDED_DISK_MAX >= cores / EMBEDDED_CORES_MAX
-        return "disk: a bound drops the oldest days" if by_disk else "cores: ingest and questions share one process"
+        shared = f"cores, most of them for {largest}: ingest and questions share one process"
+        return "disk: a bound drops the oldest days" if by_disk else shared
     if disk / SERVER_DISK >= cores / SERVER_CORES:
         return "disk: fewer days, or sampling"
-    return "cores for ingest: spools fill, then senders are held back" if shards > 1 else "cores: a cluster is next"
+    if shards == 1:
+        return f"cores, most of them for {largest}: a cluster is next"
+    slow = {"ingest": "spools fill, then senders are held back", "questions": "pages get slower, nothing is lost"}
+    return f"cores for {largest}: {slow[largest]}"

@@ -8,9 +8,20 @@ import pytest
 from typer.testing import CliRunner
 
 from collector.capacity.figures import figures
-from collector.capacity.plan import EMBEDDED_CORES_MAX, EMBEDDED_DISK_MAX, JUDGING_CORES_MAX, Fleet, Plan, plan_of
+from collector.capacity.plan import (
+    EMBEDDED_CORES_MAX,
+    EMBEDDED_DISK_MAX,
+    JUDGING_CORES_MAX,
+    ROLLUP_DAYS,
+    SECOND_DAYS,
+    Fleet,
+    Plan,
+    plan_of,
+)
 from collector.capacity.shown import page, size, told
+from collector.doctor.store import rules_wanted
 from collector.judging import SHARE_MAX
+from collector.migrations import schema_files
 from tachograph import application
 from tests.conftest import ROOT
 
@@ -45,7 +56,8 @@ def test_the_arithmetic_by_hand() -> None:
     ten = plan(10, executions_per_s=100.0, days=10)
     assert ten.executions_per_s == 1000
     assert ten.raw_bytes_per_day == pytest.approx(1000 * 86_400 * KNOWN.bytes_per_execution.value)
-    rollups = 10 / 30 * 86_400 * 180 * KNOWN.rollup_bytes_per_cell.value
+    by_cell, by_second = KNOWN.rollup_bytes_per_cell.value, KNOWN.second_bytes_per_cell.value
+    rollups = 10 / 30 * 86_400 * (180 * by_cell + 30 * by_second)
     assert ten.disk_bytes == pytest.approx(10 * ten.raw_bytes_per_day + rollups)
     assert ten.ingest_cores == pytest.approx(1000 * KNOWN.collector_cpu_us_per_execution.value / 1e6)
     assert ten.network_bytes_per_s == pytest.approx(1000 * KNOWN.otlp_gzip_bytes_per_execution.value)
@@ -84,6 +96,36 @@ def test_it_knows_what_judging_is_bounded_by() -> None:
     assert plan(100_000).breaks_first.startswith("judging")
 
 
+@pytest.mark.parametrize(
+    ("engines", "viewers", "said"),
+    [
+        pytest.param(
+            10, 30, "cores, most of them for questions: ingest and questions share one process", id="embedded"
+        ),
+        pytest.param(200, 200, "cores, most of them for questions: a cluster is next", id="server"),
+        pytest.param(200, 100_000, "cores for questions: pages get slower, nothing is lost", id="cluster"),
+        pytest.param(200, 0, "disk: fewer days, or sampling", id="nobody looks"),
+    ],
+)
+def test_what_breaks_first_is_what_most_is_for(engines: int, viewers: int, said: str) -> None:
+    assert plan(engines, viewers=viewers, days=1 if viewers else 300).breaks_first == said
+
+
+def test_ingest_breaks_first_where_it_takes_most() -> None:
+    fast = plan(500, executions_per_s=5000.0, days=1, viewers=1)
+    assert fast.shards > 1
+    assert fast.breaks_first == "cores for ingest: spools fill, then senders are held back"
+
+
+def test_it_keeps_rollups_for_as_long_as_the_schema_does() -> None:
+    days = {table: rules.ttl_days for table, rules in rules_wanted(schema_files()).items()}
+    assert (days["cell_graphs"], days["cell_windows"], days["engine_seconds"]) == (
+        ROLLUP_DAYS,
+        ROLLUP_DAYS,
+        SECOND_DAYS,
+    )
+
+
 def test_cores_are_the_sum_that_is_shown() -> None:
     for engines in (1, 10, 300, 1000, 100_000):
         one = plan(engines)
@@ -99,15 +141,15 @@ def test_cores_are_the_sum_that_is_shown() -> None:
 
 
 def test_what_one_host_wants_and_what_all_of_them_want_are_told_apart() -> None:
-    """Known by hand: 12,500 engines make 34 TB a copy, so 4 shards of at most 10 TB, each on two hosts."""
+    """Known by hand: 12,500 engines make 26 TB a copy, so 3 shards of at most 10 TB, each on two hosts."""
     whole, sampled = plan(12_500), plan(12_500, sampling_kept=0.2)
-    assert (whole.shards, whole.store_hosts, whole.cores, whole.cores_per_store_host) == (4, 8, 36, 9)
+    assert (whole.shards, whole.store_hosts, whole.cores, whole.cores_per_store_host) == (3, 6, 36, 12)
     assert (sampled.shards, sampled.store_hosts, sampled.cores, sampled.cores_per_store_host) == (2, 4, 36, 18)
     words = dict(told(whole))
-    assert words["runs"] == "25 x `tachograph collect`, 8 ClickHouse hosts: 4 shards x 2 replicas"
-    assert words["one store host"] == "9 cores, 8.4 TB of disk, 128 GB of memory"
-    assert words["all store hosts"] == "72 cores, 67 TB of disk, 1.0 TB of memory, for all 8"
-    assert words["disk of a copy"] == "34 TB, on 4 hosts"
+    assert words["runs"] == "25 x `tachograph collect`, 6 ClickHouse hosts: 3 shards x 2 replicas"
+    assert words["one store host"] == "12 cores, 8.6 TB of disk, 128 GB of memory"
+    assert words["all store hosts"] == "72 cores, 51 TB of disk, 768 GB of memory, for all 6"
+    assert words["disk of a copy"] == "26 TB, on 3 hosts"
     assert dict(told(plan(10)))["all store hosts"] == "the same: there is one"
 
 
