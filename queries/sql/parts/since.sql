@@ -1,5 +1,6 @@
 -- row: The time asked for begins here.
 -- given from: {from:DateTime64(9, 'UTC')}
+-- given service_instance_id, cell, not from, host, package, recipe, arm: (SELECT min(first_started_at) FROM cell_windows WHERE service_instance_id = {service_instance_id:String} AND cell = {cell:String} AND first_started_at < {to:DateTime64(9, 'UTC')})
 -- parameter from: DateTime64(9, 'UTC') = 1970-01-01 00:00:00 | Executions submitted at or after this instant. Left out: all of the cell or arm where one is named, else last_s.
 -- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Executions submitted before this instant.
 -- parameter last_s: UInt32 = 1800 | Without `from`, `cell` and `arm`: look at so many seconds up to the newest execution that the other parameters leave, by its engine's clock or its arrival, whichever is earlier; 0 is everything.
