@@ -4,13 +4,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from queries.alerts.book import Entry, Identity, look
+from queries.alerts.conditions import judge
 from queries.alerts.rule import Rule
 from queries.alerts.sources import PastSource
+from queries.alerts.states import Seen
 from queries.errors import CallError
 from queries.parameters import instant
 from queries.runner import Rows
 
 LOOKS_MAX: Final = 100
+AHEAD: Final = timedelta(minutes=1)
+"""So far another machine's clock may be ahead of ours: what is beyond it is the future."""
 
 
 class LookedAt(NamedTuple):
@@ -19,6 +23,16 @@ class LookedAt(NamedTuple):
     rows: Rows
     entries: tuple[Entry, ...]
     """Alerts that are not inactive."""
+
+
+def unknown(rule: Rule, rows: Rows) -> str:
+    """Why nobody can tell from the rows whether anything is wrong; '' where somebody can."""
+    if not rows:
+        quiet = "its query has no rows then, so nothing reported, or not for long enough"
+        return quiet if rule.absent == "no_data" else ""
+    if all(judge(rule.when, row) == Seen.MISSING for row in rows):
+        return "none of its rows has the values that the rule asks for"
+    return ""
 
 
 def as_of(rule: Rule, source: PastSource, at: datetime, interval_s: float, *, is_now: bool) -> LookedAt:
@@ -48,3 +62,15 @@ def instant_of(text: str) -> datetime:
         return datetime.fromisoformat(instant(text)[:26]).replace(tzinfo=UTC)
     except ValueError as wrong:
         raise CallError(f"{text!r} is no instant: {wrong}") from wrong
+
+
+def past_instant_of(text: str) -> datetime:
+    """The same of `--at`, of which something may be known.
+
+    Raises:
+        CallError: it is none, or lies in the future.
+    """
+    at = instant_of(text)
+    if at > datetime.now(UTC) + AHEAD:
+        raise CallError(f"--at {text} lies in the future, of which nothing is known: name an instant up to now (UTC)")
+    return at

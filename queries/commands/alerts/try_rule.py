@@ -20,23 +20,21 @@ def try_rule(
 
     A rule with a `for` is looked at as often as that takes, up to the instant.
 
-    Exit codes: 0 nothing fires; 10 something does; 2 no such rule, or the collector stores elsewhere; 3 no ClickHouse answers; 4 ClickHouse refused the query.
+    Exit codes: 0 nothing fires; 10 something does; 1 unknown: nothing reported then; 2 no such rule, a time in the future, or the collector stores elsewhere; 3 no ClickHouse answers; 4 ClickHouse refused the query.
     """
     from queries.alerts.conditions import judge  # noqa: PLC0415 (slow to load)
     from queries.alerts.loading import load_rules  # noqa: PLC0415
-    from queries.alerts.looking_back import as_of, instant_of  # noqa: PLC0415
+    from queries.alerts.looking_back import as_of, past_instant_of, unknown  # noqa: PLC0415
     from queries.alerts.sources import StoredSource  # noqa: PLC0415
     from queries.catalogue import find  # noqa: PLC0415
     from queries.terminal import answer_table  # noqa: PLC0415
 
     chosen = load_rules(settings.alert_rules, settings.alert_interval_s).named(rule)
     source = StoredSource(settings.clickhouse_url, settings.rows_url)
-    looked = as_of(chosen, source, instant_of(at), settings.alert_interval_s, is_now=at == "now")
+    looked = as_of(chosen, source, past_instant_of(at), settings.alert_interval_s, is_now=at == "now")
     if chosen.query and looked.rows:
         write(answer_table(find(chosen.query), looked.rows), None)
     console = output_console()
-    if not looked.rows:
-        console.print("its query has no rows then")
     for row in looked.rows:
         which = ", ".join(str(row[name]) for name in chosen.identity) or chosen.alert
         console.print(f"{which}: {judge(chosen.when, row)}", soft_wrap=True, markup=False)
@@ -44,3 +42,8 @@ def try_rule(
         console.print(f"-> {entry.standing.state}: {told(entry)}", soft_wrap=True, markup=False, style="bold")
     if any(entry.standing.fires for entry in looked.entries):
         raise typer.Exit(10)
+    if why := unknown(chosen, looked.rows):
+        console.print(f"unknown: {why}", soft_wrap=True)
+        raise typer.Exit(1)
+    if not looked.rows:
+        console.print("clear: its query, which lists nothing but troubles, has no rows then", soft_wrap=True)

@@ -1,0 +1,81 @@
+"""`tachograph alerts test`: what fires, what does not, and what is unknown, each by an exit code of its own."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from queries.alerts.sources import StoredSource
+from queries.commands.alerts.try_rule import try_rule
+from queries.errors import CallError
+from tachograph import Settings
+
+HOST = {"host_name": "node-1", "clock_off_s": 0.0, "clock": "", "arrival_delay_min_s": 0.1, "arrival_delay_max_s": 1.0}
+DISAGREES = {"clock_off_s": 60.0, "clock": "ahead", "arrival_delay_min_s": -60.0, "arrival_delay_max_s": -60.0}
+TROUBLES_ONLY = """
+alert: TroublesOnly
+query: skewed_clocks
+when:
+  - {column: clock_off_s, above: 10}
+absent: clear
+severity: warning
+identity: [host_name]
+annotations: {summary: "{host_name} is off"}
+runbook: Mend it.
+"""
+
+
+def tried(monkeypatch: pytest.MonkeyPatch, rule: str, *rows: dict[str, Any], rules: Path | None = None) -> int:
+    """The exit code of a test of a rule whose query has these rows."""
+    monkeypatch.setattr(StoredSource, "rows", lambda *_, **__: list(rows))
+    monkeypatch.setattr("queries.commands.alerts.try_rule.write", lambda *_: None)
+    settings = Settings(_env_file=None, alert_rules=rules)
+    try:
+        try_rule(settings, rule, at="-1h")
+    except typer.Exit as ended:
+        return ended.exit_code
+    return 0
+
+
+def test_what_is_clear_ends_with_0_and_what_fires_with_10(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tried(monkeypatch, "ClockSkew", HOST) == 0
+    assert tried(monkeypatch, "ClockSkew", HOST | DISAGREES) == 10
+
+
+def test_where_nothing_reported_it_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tried(monkeypatch, "ClockSkew") == 1
+    assert capsys.readouterr().out.startswith("unknown: its query has no rows then, so nothing reported")
+
+
+def test_where_no_row_has_the_value_that_is_asked_for_it_is_unknown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tried(monkeypatch, "ClockSkew", HOST | {"clock_off_s": None}) == 1
+    assert "unknown: none of its rows has the values" in capsys.readouterr().out
+    assert tried(monkeypatch, "ClockSkew", HOST | {"host_name": "a", "clock_off_s": None}, HOST) == 0
+
+
+def test_a_rule_over_troubles_alone_is_clear_without_any(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text(TROUBLES_ONLY)
+    assert tried(monkeypatch, "TroublesOnly", rules=tmp_path) == 0
+    assert capsys.readouterr().out == "clear: its query, which lists nothing but troubles, has no rows then\n"
+
+
+def test_the_future_is_refused() -> None:
+    with pytest.raises(CallError, match=r"--at 2099-01-01 lies in the future") as refused:
+        try_rule(Settings(_env_file=None), "ClockSkew", at="2099-01-01")
+    assert refused.value.exit_code == 2
+    assert "\n" not in str(refused.value)
+
+
+def test_a_clock_that_is_a_little_ahead_is_not_the_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StoredSource, "rows", lambda *_, **__: [HOST])
+    monkeypatch.setattr("queries.commands.alerts.try_rule.write", lambda *_: None)
+    soon = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
+    try_rule(Settings(_env_file=None), "ClockSkew", at=soon)
