@@ -142,6 +142,11 @@ class Ending(NamedTuple):
     graph: str = ""
     sequence: int | None = None
 
+    @property
+    def of_a_cell(self) -> str:
+        """What ended it, for people who asked for a cell: the engine may go on after it, and does nearly always."""
+        return "still going when the cell ends" if self.by is EndedBy.STILL_GOING else str(self.by)
+
 
 @dataclass(frozen=True)
 class PlainSpan:

@@ -231,7 +231,7 @@ def _of_span(span: PlainSpan, witness: Witness) -> Evidence:
     return witness.that(
         f"Plain decode began to win with execution {span.from_sequence}, by {span.believed_margin_percent:.1f} % as "
         f"believed then; it lasted {counted(span.decisions, 'decision')}, {span.seconds:.1f} s, and truly lay "
-        f"{-span.true_margin_percent:.1f} % behind {span.truly_best_other} over them; its end: {span.ended.by}.",
+        f"{-span.true_margin_percent:.1f} % behind {span.truly_best_other} over them; its end: {span.ended.of_a_cell}.",
         "candidates",
         "stuck_plain",
         "decision_margins",

@@ -233,7 +233,7 @@ def _sentences(finding: Finding) -> Iterator[Sentence]:
 
 def _said_of(span: PlainSpan) -> str:
     verdict = "rightly" if span.right else "wrongly"
-    ended = f"{span.ended.by}" + (f" of {span.ended.graph}" if span.ended.graph else "")
+    ended = f"{span.ended.of_a_cell}" + (f" of {span.ended.graph}" if span.ended.graph else "")
     return (
         f"From sequence {span.from_sequence} to {span.to_sequence}, {span.seconds:.1f} s and {span.decisions:,} "
         f"decisions, {verdict} in plain decode: believed {_lead(span.believed_margin_percent, span.believed_best_other)} "

@@ -54,6 +54,8 @@ def test_the_stuck_cell_is_told_with_its_poison_and_its_loss(url: str) -> None:
     text = markdown_of(story)
     assert "Execution 784 of P128" in text
     assert "30.12 ms to 38.73 ms" in text
+    assert "; its end: still going when the cell ends." in text
+    assert "recording" not in text
 
 
 def test_plain_decode_that_was_right_is_told_so(url: str) -> None:
