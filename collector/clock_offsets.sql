@@ -3,18 +3,20 @@
 -- piled up during an outage, or is imported, arrives with delays that differ, or all at once.
 -- Parameters: threshold_s, a delay beyond which a 30 s window counts as off.
 -- Columns: host, an engine instance's where it has no name; offset_s, clock of the host - ours, the delay of sending
--- included where it is behind; since, arrival of the first window in the row of those that are off.
+-- included where it is behind, of the instance that is furthest off where its instances disagree; since, arrival of that
+-- one's first window in the row of those that are off.
 WITH
     windows AS
     (
         SELECT
             if(host_name = '', service_instance_id, host_name) AS host,
+            service_instance_id AS instance,
             window_started_at,
             max(last_received_at) AS arrived_at,
             dateDiff('millisecond', toDateTime64(max(last_ended_at), 3, 'UTC'), arrived_at) / 1e3 AS delay_s
         FROM cell_graphs
         WHERE received_on >= toDate(now('UTC') - INTERVAL 1 DAY)
-        GROUP BY host, window_started_at
+        GROUP BY host, instance, window_started_at
     ),
     in_order AS
     (
@@ -29,9 +31,10 @@ SELECT
 FROM windows
 INNER JOIN in_order USING (host)
 WHERE arrived_at > arrived_last AND delay_s < 86400
-GROUP BY host
+GROUP BY host, instance
 HAVING max(arrived_at) > now64(3, 'UTC') - INTERVAL 15 MINUTE
    AND (max(delay_s) < 0
         OR (dateDiff('second', since, max(arrived_at)) >= 60 AND quantile(0.9)(delay_s) - quantile(0.1)(delay_s) < 30))
-ORDER BY abs(offset_s) DESC, host
+ORDER BY abs(offset_s) DESC, host, since
+LIMIT 1 BY host
 LIMIT 100

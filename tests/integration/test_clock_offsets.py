@@ -50,6 +50,23 @@ def test_a_clock_that_was_mended_is_told_no_longer(clickhouse: Client) -> None:
     assert clock_offsets(clickhouse) == []
 
 
+@pytest.mark.parametrize(
+    ("ahead_s", "told_s"),
+    [((8_804.0, 31_534_000.0), 31_534_000.0), ((400.0, -900.0), -900.0)],
+    ids=["both ahead", "one behind"],
+)
+def test_of_instances_that_disagree_the_furthest_is_told(
+    clickhouse: Client, ahead_s: tuple[float, ...], told_s: float
+) -> None:
+    """And no mean of them, which no engine has."""
+    for number, offset_s in enumerate(ahead_s):
+        arrive(clickhouse, "host", engine=f"engine {number}", first_s_ago=200 + 200 * number, delay_s=-offset_s)
+    (found,) = clock_offsets(clickhouse)
+    assert (found.host, found.offset_s) == ("host", told_s)
+    since = found.since.replace(tzinfo=UTC)
+    assert abs(since - (datetime.now(UTC) - timedelta(seconds=400))) < timedelta(seconds=45)
+
+
 def test_the_metric_names_the_host(clickhouse: Client) -> None:
     arrive(clickhouse, "ahead", delay_s=-300)
     metrics = CollectorMetrics()
