@@ -104,7 +104,9 @@ def live_queries(cell: dict[str, Any], day: datetime) -> list[Asked]:
         Asked("GraphRegression", "live_regressed", {**at, "lookback_s": 21_600}),
         Asked("EstimateInflation", "live_overcharged", {"from": before(seconds=90)}),
         # A minute in which all engines run: the last cells of the largest store end up to a minute before the end.
-        Asked("HostBound", "late_hosts", {"from": before(minutes=2), "to": before(minutes=1), "gap_above_ns": 1_000_000}),
+        Asked(
+            "HostBound", "late_hosts", {"from": before(minutes=2), "to": before(minutes=1), "gap_above_ns": 1_000_000}
+        ),
     ]
 
 
