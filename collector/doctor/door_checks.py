@@ -136,7 +136,9 @@ def check_store_bound(state: Mapping[str, Any]) -> Check:
         advice = "raise TACHOGRAPH_STORE_BYTES_MAX: senders are turned away, and no older day is left to drop"
         return fault(name, finding, advice)
     if store.dropped_rows:
-        finding += f"; {store.dropped_rows:,} executions of {store.dropped_days} days were dropped for it"
+        finding += (
+            f"; {counted(store.dropped_rows, 'execution')} of {counted(store.dropped_days, 'day')} were dropped for it"
+        )
         return warning(name, finding, "raise TACHOGRAPH_STORE_BYTES_MAX, or keep executions for fewer days")
     if store.fraction > WARNED_FRACTION:
         return warning(name, finding, "raise TACHOGRAPH_STORE_BYTES_MAX, before the oldest executions are dropped")

@@ -18,6 +18,7 @@ from collector.doctor.store import (
     rules_wanted,
 )
 from collector.migrations import SchemaFile, schema_files
+from engine_hooks.commands.counting import counted
 
 _EXPIRY_GRACE_DAYS: Final = 2
 """ClickHouse drops expired rows in its own time."""
@@ -42,7 +43,7 @@ def check_windows(client: Client, files: list[SchemaFile]) -> Check:
     """Whether an insert that is sent again is stored once."""
     found = rules_found(client)
     wrong = [
-        f"{table} remembers {found[table].window} inserts, not {wanted.window}"
+        f"{table} remembers {counted(found[table].window, 'insert')}, not {wanted.window}"
         for table, wanted in rules_wanted(files).items()
         if table in found and not found[table].is_replicated and found[table].window < wanted.window
     ]
@@ -56,7 +57,7 @@ def check_ttls(client: Client, files: list[SchemaFile], pinned: Mapping[str, int
     """Whether rows expire as the schema says, or as the collector's TACHOGRAPH_RETENTION pins it, in days by table."""
     found = rules_found(client)
     if astray := [
-        f"{table} is pinned to {days} days and keeps rows for {found[table].ttl_days or 'ever'}"
+        f"{table} is pinned to {counted(days, 'day')} and keeps rows {_kept_told(found[table])}"
         for table, days in pinned.items()
         if table in found and found[table].ttl_days != days
     ]:
@@ -75,8 +76,12 @@ def check_ttls(client: Client, files: list[SchemaFile], pinned: Mapping[str, int
 
 
 def _ttl_told(table: str, wanted: TableRules, found: TableRules) -> str:
-    kept = f"for {found.ttl_days} days by {found.ttl_column}" if found.ttl_days else "for ever"
-    return f"{table} keeps rows {kept}, not for {wanted.ttl_days} days by {wanted.ttl_column}"
+    kept = f"{_kept_told(found)} by {found.ttl_column}" if found.ttl_days else _kept_told(found)
+    return f"{table} keeps rows {kept}, not {_kept_told(wanted)} by {wanted.ttl_column}"
+
+
+def _kept_told(rules: TableRules) -> str:
+    return f"for {counted(rules.ttl_days, 'day')}" if rules.ttl_days else "for ever"
 
 
 def check_expiry(client: Client, now: datetime) -> Check:
@@ -87,9 +92,9 @@ def check_expiry(client: Client, now: datetime) -> Check:
         return ok("expiry", "nothing is to expire")
     age = now - (oldest if oldest.tzinfo else oldest.replace(tzinfo=UTC))
     if age > timedelta(days=days + _EXPIRY_GRACE_DAYS):
-        finding = f"executions of {age.days} days ago are there, which were to expire after {days}"
+        finding = f"executions of {counted(age.days, 'day')} ago are there, which were to expire after {days}"
         return fault("expiry", finding, "ALTER TABLE graph_executions MATERIALIZE TTL, and look at system.merges")
-    return ok("expiry", f"the oldest execution came {age.days} days ago, of {days}")
+    return ok("expiry", f"the oldest execution came {counted(age.days, 'day')} ago, of {days}")
 
 
 class Counted:

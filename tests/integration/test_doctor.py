@@ -124,9 +124,17 @@ def test_a_ttl_that_was_changed_is_told(examined: Examined, clickhouse: Client) 
 def test_a_ttl_other_than_what_the_collector_pins_is_a_fault(clickhouse: Client) -> None:
     files = schema_files()
     astray = check_ttls(clickhouse, files, {"replays": 5})
-    assert (astray.verdict, astray.finding) == (Verdict.FAULT, "replays is pinned to 5 days and keeps rows for 90")
+    assert (astray.verdict, astray.finding) == (Verdict.FAULT, "replays is pinned to 5 days and keeps rows for 90 days")
     clickhouse.command("ALTER TABLE replays MODIFY TTL toDateTime(stored_at) + INTERVAL 5 DAY")
     assert check_ttls(clickhouse, files, {"replays": 5}).verdict is Verdict.OK
+
+
+def test_one_day_is_one_day(examined: Examined, clickhouse: Client) -> None:
+    clickhouse.command("ALTER TABLE request_outcomes MODIFY TTL received_at + INTERVAL 1 DAY")
+    told = "request_outcomes keeps rows for 1 day by received_at, not for 7 days by received_at"
+    assert examined.verdict("retention") == (Verdict.WARNING, told)
+    pinned = check_ttls(clickhouse, schema_files(), {"request_outcomes": 2})
+    assert pinned.finding == "request_outcomes is pinned to 2 days and keeps rows for 1 day"
 
 
 def test_a_ttl_without_effect_is_a_fault(examined: Examined, clickhouse: Client) -> None:

@@ -99,7 +99,7 @@ def test_a_full_store_turns_requests_away_with_a_time_to_come_again(tmp_path: Pa
         (
             BoundState(9_000_000_000, 10_000_000_000, dropped_rows=7, dropped_days=1),
             Verdict.WARNING,
-            "7 executions of 1 days",
+            "7 executions of 1 day were",
         ),
         (BoundState(11_000_000_000, 10_000_000_000, is_full=True), Verdict.FAULT, "11.0 GB of 10.0"),
     ],
