@@ -56,6 +56,12 @@ class StoreError(CollectorError):
     """The store cannot be opened or reached."""
 
 
+class StoreAwayError(StoreError):
+    """No ClickHouse answers at the URL."""
+
+    exit_code = 3
+
+
 class WrongSettingError(StoreError):
     """What names the store is no URL of one, or does not go together."""
 
@@ -126,7 +132,9 @@ def connect(url: str) -> Client:
     The port defaults to ClickHouse's (8123, and 8443 with https), the database to `tachograph`.
 
     Raises:
-        StoreError: the URL is not one, or the server cannot be reached or refuses.
+        WrongSettingError: the URL is not one.
+        StoreAwayError: the server does not answer.
+        StoreError: it refuses.
     """
     server, database = split_url(url)
     try:
@@ -134,7 +142,12 @@ def connect(url: str) -> Client:
             client.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": database})
         return clickhouse_connect.get_client(dsn=server, database=database)
     except ClickHouseError as error:
-        raise StoreError(f"ClickHouse at {without_password(url)} {_said(error)}") from error
+        kind = StoreError if _answered(error) else StoreAwayError
+        raise kind(f"ClickHouse at {without_password(url)} {_said(error)}") from error
+
+
+def _answered(error: ClickHouseError) -> bool:
+    return getattr(error, "code", None) is not None
 
 
 def _said(error: ClickHouseError) -> str:
@@ -144,8 +157,7 @@ def _said(error: ClickHouseError) -> str:
             "only lets you read: a collector's own endpoint does, and its collector keeps that store itself, so leave the "
             "URL out; on a server of yours, name a user who may write"
         )
-    answered = getattr(error, "code", None) is not None
-    return f"{'refuses' if answered else 'did not answer'}: {first_line(error)}"
+    return f"{'refuses' if _answered(error) else 'did not answer'}: {first_line(error)}"
 
 
 def split_url(url: str) -> tuple[str, str]:

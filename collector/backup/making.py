@@ -22,8 +22,8 @@ from collector.backup.manifest import (
     parts_of,
     sha256_of,
 )
-from collector.clickhouse import BACKUP_DISK, backup_links, first_line
-from collector.spool.database import has_tables, is_damage, spool_error
+from collector.clickhouse import BACKUP_DISK, backup_links, engine_path, first_line
+from collector.spool.database import has_tables, is_damage, spool_error, spool_file
 
 _UNFINISHED: Final = ".unfinished"
 _MARKER: Final = "tachograph-backup.unfinished"
@@ -58,13 +58,16 @@ def make_backup(client: Client, source: Source, to: Path) -> Made:
     is left of a backup that fails.
 
     Raises:
-        BackupError: the directory is there already, cannot be written, or the engine refuses.
+        BackupError: the directory is there already, is the store's own, cannot be written, or the engine refuses.
         SpoolError: the spool is damaged.
     """
     if not to.is_absolute():
         raise BackupError(f"{to} is no absolute path")
     if to.exists():
         raise BackupError(f"{to} is there already: name a directory that is not")
+    for own in (engine_path(source.data_dir), backup_links(source.data_dir), spool_file(source.data_dir).parent):
+        if to.resolve().is_relative_to(own.resolve()):
+            raise BackupError(f"{to} is in {own}, which the store itself is kept in: name a directory apart from it")
     if not to.parent.is_dir():
         raise BackupError(f"{to} cannot be written: {to.parent} is no directory that is there; make it first")
     try:

@@ -64,17 +64,19 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
 
     Raises:
         BackupError: it is no whole backup, is of another version, or differs from what it says; or the data
-            directory holds a store or a spool already.
+            directory holds a store or a spool already, or is the backup's own.
         NoSpaceError: it does not fit on the data directory's disk.
         SpoolError: a collector runs there.
     """
+    _check_apart(directory.resolve(), data_dir.resolve())
     manifest = Manifest.read(directory)
     store, spool = engine_path(data_dir), spool_file(data_dir)
     for there in (store, spool):
         if there.exists():
             raise BackupError(f"{there} is there already: name a --data-dir without a store")
-    _check_space(directory, data_dir)
     with _left_as_it_was(spool), hold(spool), telling_of_space(data_dir, _SPARE_BYTES):
+        # Only now: of a place that cannot be written, disks say that nothing is free.
+        _check_space(directory, data_dir)
         apart = data_dir / _APART
         try:
             shutil.rmtree(apart, ignore_errors=True)
@@ -91,6 +93,16 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
         finally:
             shutil.rmtree(apart, ignore_errors=True)
     return PutBack(manifest.made_at, {name: one.rows for name, one in manifest.tables.items()}, waiting)
+
+
+def _check_apart(directory: Path, data_dir: Path) -> None:
+    """Refuse a data directory within the backup, which would be one no more, and a backup that would be cleared away."""
+    if data_dir.is_relative_to(directory):
+        raise BackupError(f"--data-dir {data_dir} is in the backup {directory} itself: name another --data-dir")
+    if directory.is_relative_to(data_dir / _APART):
+        raise BackupError(
+            f"the backup {directory} is where a restore into {data_dir} does its work: move it, or name another --data-dir"
+        )
 
 
 def _check_space(directory: Path, data_dir: Path) -> None:

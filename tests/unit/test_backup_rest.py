@@ -17,10 +17,12 @@ from collector.backup import putting_back
 from collector.backup.making import Source, make_backup
 from collector.backup.manifest import BackupError, Manifest
 from collector.commands import backup as commands
+from collector.commands.schema import schema
 from collector.control.giving import Door
 from collector.control.orders import Orders
 from collector.disk_space import NoSpaceError
-from collector.spool.database import SpoolError
+from collector.errors import CollectorError
+from collector.spool.database import SpoolError, spool_file
 from collector.spool.drain import DrainLimits
 from collector.writer import WriterLimits
 from tests.fixtures.fake_store import FakeStore, request, writing
@@ -151,3 +153,46 @@ def test_a_disk_that_fills_up_meanwhile_is_no_damage(
     with pytest.raises(NoSpaceError, match=f"^no space left in {data_dir}: free some"):
         putting_back.put_back(tmp_path / "backup", data_dir)
     assert list(tmp_path.rglob("*")) == ([data_dir.parent, data_dir] if is_there else [])
+
+
+@pytest.mark.parametrize("place", ["", "store/deep", "link"], ids=["itself", "within", "by a link"])
+def test_a_backup_is_not_restored_into_itself(tmp_path: Path, place: str) -> None:
+    backup = tmp_path / "backup"
+    (backup / "store").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(backup)
+    before = sorted(tmp_path.rglob("*"))
+    into = tmp_path / "link" if place == "link" else backup / place
+    with pytest.raises(BackupError, match=r"/backup.* is in the backup .*/backup itself: name another --data-dir$"):
+        putting_back.put_back(backup, into)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_backup_is_not_cleared_away_for_its_own_restore(tmp_path: Path) -> None:
+    backup = tmp_path / "restoring" / "backup"
+    backup.mkdir(parents=True)
+    with pytest.raises(BackupError, match=r"is where a restore into .* does its work: move it"):
+        putting_back.put_back(backup, tmp_path)
+    assert backup.is_dir()
+
+
+@pytest.mark.parametrize("place", ["clickhouse", "clickhouse/store/b", "spool/b", "backup-links/b"])
+def test_a_backup_is_not_made_where_the_store_is_kept(tmp_path: Path, place: str) -> None:
+    source = Source(tmp_path / "data", spool_file(tmp_path / "data"), lambda: pytest.fail("nothing rests for it"))
+    with pytest.raises(BackupError, match=r"which the store itself is kept in: name a directory apart from it$"):
+        make_backup(None, source, tmp_path / "data" / place)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_nothing_can_be_written_is_not_told_of_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such file systems say that they have nothing free. Those who run the tests may write everywhere but there."""
+    (tmp_path / "backup").mkdir()
+    monkeypatch.setattr(Manifest, "read", lambda _: None)
+    with pytest.raises(SpoolError, match=r"^/proc/tachograph/spool cannot be written \(.*\): name another --data-dir$"):
+        putting_back.put_back(tmp_path / "backup", Path("/proc/tachograph"))
+
+
+def test_a_server_that_does_not_answer_has_the_exit_code_of_every_command() -> None:
+    settings: Any = SimpleNamespace(clickhouse_url="http://127.0.0.1:9/fleet", clickhouse_cluster="")
+    with pytest.raises(CollectorError, match=r"^ClickHouse at http://127\.0\.0\.1:9/fleet did not answer: ") as away:
+        schema(settings, apply=True)
+    assert away.value.exit_code == 3
