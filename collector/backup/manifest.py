@@ -70,8 +70,8 @@ class Manifest(NamedTuple):
     spool_sha256: str = ""
     """Of the file `spool.sqlite`; empty where there was none, and in backups made before it was noted."""
     files: Mapping[str, str] = {}
-    """SHA-256 of every file of the store that is in no part (those ClickHouse checks itself): the SQL of tables and
-    views, and the engine's list of what it copied. Empty in backups made before they were noted."""
+    """SHA-256 of every file of the store that ClickHouse does not check itself, as `files_of` gives them. Empty in
+    backups made before they were noted."""
     format: int = FORMAT
 
     @classmethod
@@ -139,7 +139,7 @@ class Manifest(NamedTuple):
             )
 
     def check_files(self, directory: Path) -> None:
-        """Refuse a backup whose files outside the parts are not those that it was made with.
+        """Refuse a backup in which files that ClickHouse does not check itself are not those that it was made with.
 
         Else a view that has other words, and is SQL all the same, would go on storing wrong rows.
         """
@@ -153,12 +153,16 @@ class Manifest(NamedTuple):
 
 
 def files_of(directory: Path) -> dict[str, str]:
-    """The store's files in a backup that belong to no part, by their place in it, each with its SHA-256."""
+    """What ClickHouse does not check itself of a store in a backup, by its place in it, each with its SHA-256.
+
+    That is what lies outside the parts (the SQL of tables and views, the engine's list of what it copied), and the short
+    texts of each part, of which some are in no list of checksums.
+    """
     data = directory / STORE / "data"
     return {
         str(file.relative_to(directory)): sha256_of(file)
         for file in sorted((directory / STORE).rglob("*"))
-        if file.is_file() and not file.is_relative_to(data)
+        if file.is_file() and (file.suffix == ".txt" or not file.is_relative_to(data))
     }
 
 

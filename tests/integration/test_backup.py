@@ -204,7 +204,10 @@ def test_a_backup_made_before_there_were_checksums_is_put_back(
             assert "compared" not in {name for (name,) in client.query("SHOW DATABASES").result_rows}
 
 
-@pytest.mark.parametrize("harm", ["part_gone", "columns_gone", "list_gone", "list_cut", "byte"])
+TEXTS = {"codec": "default_compression_codec.txt", "substreams": "columns_substreams.txt"}
+
+
+@pytest.mark.parametrize("harm", ["part_gone", "columns_gone", "list_gone", "list_cut", "byte", "codec", "substreams"])
 def test_a_damaged_backup_is_refused_and_leaves_nothing(
     made: tuple[Path, dict[str, Any]], tmp_path: Path, harm: str
 ) -> None:
@@ -220,6 +223,11 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
         listed.unlink()
     elif harm == "list_cut":
         listed.write_bytes(listed.read_bytes()[:-100])
+    elif harm in TEXTS:  # Those in no list of checksums of ClickHouse's.
+        text = next((backup / "store" / "data").rglob(TEXTS[harm]))
+        content = bytearray(text.read_bytes())
+        content[len(content) // 3] ^= 1
+        text.write_bytes(content)
     else:
         content = bytearray(parts[-1].read_bytes())
         content[len(content) // 2] ^= 0xFF
