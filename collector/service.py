@@ -15,7 +15,6 @@ from clickhouse_connect.driver.client import Client
 from starlette.routing import Route
 
 from collector.access.access import Access
-from collector.allocator import AllocatorPurge
 from collector.backup.making import Source
 from collector.clickhouse import (
     DATABASE,
@@ -180,7 +179,6 @@ class Collector:
         self._serve(starting, self._http_server(writer, self._further_doors(starting, writer), http))
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
-            self._keep_looking(starting, AllocatorPurge(self._store_client(starting)))
         # A server's CPU time is not told: of it, the time that passes counts.
         work_clock = None if self.settings.clickhouse_url else time.process_time
         self._keep_looking(starting, CellJudge(self._store_client(starting), work_clock=work_clock))

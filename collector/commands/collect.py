@@ -6,6 +6,7 @@ from typing import Protocol
 
 from collector.access.access import is_loopback
 from collector.access.settings import AccessSettings, access_of
+from collector.allocator import give_back_soon
 from collector.log_format import LogFormat
 from collector.sampling.rules import SamplingRules
 from collector.stop_signals import StopSignals
@@ -41,6 +42,7 @@ def collect(settings: CollectSettings) -> None:
     Listens for OTLP over gRPC and HTTP; the HTTP port answers /healthz, /readyz and /metrics as well. With the
     embedded store it also answers ClickHouse's HTTP protocol, read-only.
     """
+    give_back_soon()
     # The store takes a second to import: other commands do without it.
     import structlog  # noqa: PLC0415
 

@@ -1,34 +1,42 @@
 """What the embedded engine keeps in memory, on the real engine: nothing that nobody wants again."""
 
-import re
+import os
+from pathlib import Path
 
+import clickhouse_connect
 import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import ReceivedRequest
-from collector.allocator import AllocatorPurge
+from collector.allocator import OPTIONS, give_back_soon
 from collector.request_store import RequestStore
-from collector.store_client import StoreClient
 from tests.fixtures.contract_cases import STORED, request_of
 from tests.fixtures.databases import SERVER_URL
-
-PAGE_BYTES = 4096
-
-
-def kept_bytes(client: Client) -> int:
-    """What the allocator holds of freed memory, of all its arenas together."""
-    stats = str(client.query("SELECT stats FROM system.jemalloc_stats").first_row[0])
-    merged = stats[stats.index("Merged arenas stats") :]
-    pages = re.search(r"dirty:\s+\S+\s+(\d+)", merged)
-    assert pages, merged[:1000]
-    return int(pages[1]) * PAGE_BYTES
+from tests.fixtures.running import running_collector
 
 
-@pytest.mark.skipif(bool(SERVER_URL), reason="a server gives memory back by itself")
-def test_freed_memory_is_given_back(clickhouse: Client) -> None:
-    clickhouse.query("SELECT count() FROM (SELECT number, count() FROM numbers(3000000) GROUP BY number)")
-    AllocatorPurge(StoreClient(lambda: clickhouse)).see_to_it()
-    assert kept_bytes(clickhouse) < 10e6
+@pytest.mark.skipif(bool(SERVER_URL), reason="a server has options of its own")
+def test_a_collectors_engine_gives_freed_pages_back_soon(tmp_path: Path) -> None:
+    """Its allocator's own word: it reads options once, from the environment, as the engine is loaded."""
+    with (
+        running_collector(tmp_path) as addresses,
+        clickhouse_connect.get_client(dsn=addresses.clickhouse_url) as reader,
+    ):
+        stats = str(reader.query("SELECT stats FROM system.jemalloc_stats").first_row[0])
+    assert "arenas.dirty_decay_ms: 500)" in stats
+
+
+def test_whoever_has_set_options_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OPTIONS, "dirty_decay_ms:10000")
+    give_back_soon()
+    assert os.environ[OPTIONS] == "dirty_decay_ms:10000"
+
+
+@pytest.mark.skipif(bool(SERVER_URL), reason="a server's configuration is its own")
+def test_a_column_that_is_written_has_a_small_buffer(clickhouse: Client) -> None:
+    """A merge of rollups has 70 of them at once, and of 1.25 MB each by ClickHouse's default."""
+    value = clickhouse.query("SELECT value FROM system.merge_tree_settings WHERE name = 'max_compress_block_size'")
+    assert value.first_row == ("65536",)
 
 
 @pytest.mark.skipif(bool(SERVER_URL), reason="others ask the server as well")

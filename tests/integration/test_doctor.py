@@ -234,4 +234,4 @@ def test_the_command(tmp_path: Path) -> None:
     read = json.loads(told.stdout)
     assert read["verdict"] == "ok"
     assert {check["verdict"] for check in read["checks"]} == {"ok"}
-    assert {LEDGER_OF_EXECUTIONS, "judging", "store bound", "memory"} <= {check["name"] for check in read["checks"]}
+    assert {LEDGER_OF_EXECUTIONS, "judging", "store bound"} <= {check["name"] for check in read["checks"]}
