@@ -110,7 +110,7 @@ class SamplingMetrics(Collector):
 
 
 class LookMetrics(Collector):
-    """What is seen to now and again: judging, sampling, the store's bound and memory, by `look`."""
+    """What is seen to now and again: judging, sampling and the store's bound, by `look`."""
 
     def __init__(self, looks: Callable[[], Mapping[str, LookState]]) -> None:
         self._looks = looks

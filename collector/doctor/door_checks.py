@@ -146,7 +146,7 @@ def check_store_bound(state: Mapping[str, Any]) -> Check:
 
 
 def check_looks(state: Mapping[str, Any]) -> Iterator[Check]:
-    """Whether what is seen to now and again, is: judging cells, sampling, the store's bound, memory. One check for each."""
+    """Whether what is seen to now and again, is: judging cells, sampling, the store's bound. One check for each."""
     for name, told in state.get("looks", {}).items():
         look = LookState(**told)
         if not look.failed_in_row:
