@@ -84,14 +84,14 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
         filters: What to keep.
     """
     if cells_of(engines) <= CELLS_MAX:
-        return Fleet(narrowed(cells_now(filters.ask, **dict(filters.time)), filters), 0)
+        return Fleet(narrowed(still_heard_of(cells_now(filters.ask, **dict(filters.time)), filters), filters), 0)
     chosen = matching(engines, filters)
     if cells_of(chosen) <= CELLS_MAX:
-        return Fleet(narrowed(cells_now(filters.ask, **filters.parameters), filters), 0)
+        return Fleet(narrowed(still_heard_of(cells_now(filters.ask, **filters.parameters), filters), filters), 0)
     heard_of = chosen.rename(columns={"last_seen": "ended_at"})
     stretch_s = stretch_of(seen_at(heard_of).max() - chosen.first_seen.min())
     found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
-    return Fleet(replace(found, rows=still_heard_of(found, filters)), stretch_s)
+    return Fleet(still_heard_of(found, filters), stretch_s)
 
 
 def stuck_cells(filters: Filters) -> Answer:
@@ -153,21 +153,21 @@ def stretch_of(span: timedelta) -> int:
 
 def narrowed(told: Answer, filters: Filters) -> Answer:
     """What the filters leave of an answer about cells."""
-    rows = of_names(still_heard_of(told, filters), filters, CELL_COLUMNS)
+    rows = of_names(told.rows, filters, CELL_COLUMNS)
     if filters.concurrency and not rows.empty:
         rows = rows[(rows.cell_concurrency == filters.concurrency).fillna(False)]
     return replace(told, rows=rows)
 
 
-def still_heard_of(told: Answer, filters: Filters) -> pd.DataFrame:
-    """The rows without engines that were last heard of before a time up to now began: a clock that was ahead put their cells
-    into it, and would keep them there for as long as it was ahead."""
+def still_heard_of(told: Answer, filters: Filters) -> Answer:
+    """Cells or stretches without engines that were last heard of before a time up to now began: a clock that was ahead put their
+    cells into it, and would keep them there for as long as it was ahead."""
     asked = dict(filters.time)
     if told.rows.empty or told.at is None or "from_" not in asked or "to" in asked:
-        return told.rows
+        return told
     since = pd.Timestamp(instant(asked["from_"], told.at.timestamp), tz="UTC")
     last_received_at = told.rows.groupby("service_instance_id").last_received_at.transform("max")
-    return told.rows[last_received_at >= since]
+    return replace(told, rows=told.rows[last_received_at >= since])
 
 
 def ordered(cells: pd.DataFrame, order: str) -> list[str]:

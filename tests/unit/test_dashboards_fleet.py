@@ -1,6 +1,6 @@
 """Large fleets: stretches instead of cells, pages instead of scrolling, and the order of rows."""
 
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from dashboards.questions.fleet import Filters
 from dashboards.reading.answers import Answer
 from dashboards.words.cells import fleet_sentence
 from dashboards.words.tables import stretches_table, stuck_table
+from queries.catalogue import find
 from tests.unit.test_dashboards_charts import BEGIN, cells, stuck_rows
 
 
@@ -152,10 +153,21 @@ def test_an_engine_that_is_gone_is_not_kept_by_a_clock_that_was_ahead(
         {"service_instance_id": "gone", **ahead},
     )
     told = Answer(rows, heard.to_pydatetime())
-    assert list(fleet.narrowed(told, Filters(time, ())).rows.service_instance_id.unique()) == left
+    monkeypatch.setattr(fleet, "cells_now", lambda *_, **__: told)
+    by_cell = fleet.fleet(engines(2, 60), Filters(time, ())).told.rows
+    assert list(by_cell.service_instance_id.unique()) == left
     monkeypatch.setattr(fleet, "slow_answer", lambda *_, **__: told)
     in_stretches = fleet.fleet(engines(200, 2880), Filters(time, ())).told.rows
     assert list(in_stretches.service_instance_id.unique()) == left
+
+
+@pytest.mark.parametrize("query", ["live_stuck", "stuck_plain"])
+def test_stuck_cells_are_listed_by_what_their_question_tells(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its columns, and no others: the page asks it in a time up to now, filtered and not."""
+    told = Answer(stuck_rows().reindex(columns=[column.name for column in find(query).columns]), datetime.now(UTC))
+    monkeypatch.setattr(fleet, "stuck_now", lambda *_, **__: told)
+    for named in ((), (("host", told.rows.host_name[0]),)):
+        assert not fleet.stuck_cells(Filters((("from_", "-30m"),), named)).rows.empty
 
 
 class TestOrder:
