@@ -33,10 +33,12 @@ def test_whoever_has_set_options_keeps_them(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.skipif(bool(SERVER_URL), reason="a server's configuration is its own")
-def test_a_column_that_is_written_has_a_small_buffer(clickhouse: Client) -> None:
-    """A merge of rollups has 70 of them at once, and of 1.25 MB each by ClickHouse's default."""
-    value = clickhouse.query("SELECT value FROM system.merge_tree_settings WHERE name = 'max_compress_block_size'")
-    assert value.first_row == ("65536",)
+@pytest.mark.parametrize(("setting", "value"), [("max_compress_block_size", "65536"), ("merge_max_block_size", "1024")])
+def test_merges_of_rollups_take_little(clickhouse: Client, setting: str, value: str) -> None:
+    """By ClickHouse's defaults one has 70 columns open at once, with 1.25 MB each, and the states of 8,192 rows."""
+    parameters = {"name": setting}
+    statement = "SELECT value FROM system.merge_tree_settings WHERE name = {name:String}"
+    assert clickhouse.query(statement, parameters=parameters).first_row == (value,)
 
 
 @pytest.mark.skipif(bool(SERVER_URL), reason="others ask the server as well")
