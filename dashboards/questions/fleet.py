@@ -83,11 +83,10 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
         engines: Rows of the query `engines` in the same time.
         filters: What to keep.
     """
-    if cells_of(engines) <= CELLS_MAX:
-        return Fleet(narrowed(still_heard_of(cells_now(filters.ask, **dict(filters.time)), filters), filters), 0)
     chosen = matching(engines, filters)
     if cells_of(chosen) <= CELLS_MAX:
-        return Fleet(narrowed(still_heard_of(cells_now(filters.ask, **filters.parameters), filters), filters), 0)
+        asked = dict(filters.time) if cells_of(engines) <= CELLS_MAX else filters.parameters
+        return Fleet(narrowed(still_heard_of(cells_now(filters.ask, **asked), filters), filters), 0)
     heard_of = chosen.rename(columns={"last_seen": "ended_at"})
     stretch_s = stretch_of(seen_at(heard_of).max() - chosen.first_seen.min())
     found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)

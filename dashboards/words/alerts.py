@@ -60,7 +60,7 @@ def alert_row(alert: Alert, zone: tzinfo, *, is_alike: bool = False) -> list[str
         escaped(entry.labels.get("severity", "")),
         standing_words(alert),
         since(pd.Timestamp(entry.starts_at), zone, datetime.now(UTC)) if entry.starts_at else "",
-        in_a_cell(in_zone(summary_words(alert), zone)),
+        in_a_cell(in_zone(entry.summary, zone)),
         one_line(rule_and_host(alert)[1]),
         one_line(engine),
         lines_in_a_cell(in_zone(told.get("finding", ""), zone)),
@@ -97,12 +97,6 @@ def standing_words(alert: Alert) -> str:
     standing = alert.entry.standing
     clear = "" if standing.clear_s is None else f" (clear for {standing.clear_s:,.0f} s)"
     return f"{state_words(standing.state)}{clear}"
-
-
-def summary_words(alert: Alert) -> str:
-    """What it says; where it is clear and fires on all the same, that it said so last."""
-    summary = alert.entry.annotations.get("summary", "")
-    return summary if alert.entry.standing.clear_s is None else f"last: {summary}"
 
 
 def no_changes_sentence(since: str, **wanted: str) -> str:

@@ -39,6 +39,12 @@ class Entry:
     def labels(self) -> dict[str, str]:
         return dict(self.identity)
 
+    @property
+    def summary(self) -> str:
+        """What it says; where it fires on although it is clear, that it said so last."""
+        summary = self.annotations.get("summary", "")
+        return summary if self.standing.clear_s is None else f"last: {summary}"
+
     def alert(self, dashboards_url: str) -> Alert:
         """As receivers are told of it."""
         annotations = dict(self.annotations)

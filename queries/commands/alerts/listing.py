@@ -113,8 +113,8 @@ def alerts_table(entries: "list[Entry]", silences: "Sequence[Silence]" = ()) -> 
 
 def told(entry: "Entry") -> str:
     """Its summary; where it fires on although it is clear, that, and that the summary is of when it was not."""
-    summary, clear_s = entry.annotations.get("summary", ""), entry.standing.clear_s
-    return summary if clear_s is None else f"(clear for {clear_s:,.0f} s) last: {summary}"
+    clear_s = entry.standing.clear_s
+    return entry.summary if clear_s is None else f"(clear for {clear_s:,.0f} s) {entry.summary}"
 
 
 def receiver_line(state: "ReceiverState") -> str:
