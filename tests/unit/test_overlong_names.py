@@ -3,13 +3,12 @@
 import io
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from queries.alerts.book import Entry
 from queries.alerts.delivery.silences import new_silence
 from queries.alerts.states import Standing, State
 from queries.changes.found import changes_in
@@ -86,14 +85,8 @@ def test_of_silences(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_of_alerts(console: Console) -> None:
-    entry: Any = SimpleNamespace(
-        rule="StuckInPlain",
-        identity=("e",),
-        starts_at=None,
-        labels={"host_name": LONG},
-        annotations={"summary": f"{LONG} sits in plain decode"},
-        standing=Standing(State.FIRING),
-    )
+    said = {"summary": f"{LONG} sits in plain decode"}
+    entry = Entry("StuckInPlain", (("host_name", LONG),), Standing(State.FIRING), annotations=said)
     console.print(alerts_table([entry]))
     shown = console.export_text()
     check(shown)
