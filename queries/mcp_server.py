@@ -26,6 +26,7 @@ from queries.compare.comparison import Metric
 from queries.compare.document import document
 from queries.compare.stored import compare_stored
 from queries.errors import QueriesError
+from queries.parameters import begun
 from queries.postmortem.machine import json_of
 from queries.postmortem.markdown import markdown_of
 from queries.postmortem.told import told
@@ -99,7 +100,7 @@ class Tools:
         rows_max: RowsMax = 50,
     ) -> Document:
         """How each cell fared, newest first: plain_fraction, stuck, inflated, tokens/s, executions lost."""
-        values = {"from": since, "to": until, "host": host, "service_instance_id": engine}
+        values = {"from": begun("since", since), "to": until, "host": host, "service_instance_id": engine}
         return rows_of("cells", self._url, rows_max, values)
 
     @one_line
@@ -138,9 +139,9 @@ class Tools:
         """Two arms of a benchmark: paired shifts with intervals, and a verdict for each group."""
         if metric not in list(Metric):
             raise ToolError(f"no metric {metric!r}: there are {', '.join(Metric)}")
-        groups = labels_named(by)
+        groups, began = labels_named(by), begun("since", since)
         return document(
-            compare_stored(self._url, (before, after), by=groups, metric=Metric(metric), from_=since, to=until)
+            compare_stored(self._url, (before, after), by=groups, metric=Metric(metric), from_=began, to=until)
         )
 
     @one_line

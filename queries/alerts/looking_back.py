@@ -64,13 +64,15 @@ def instant_of(text: str) -> datetime:
         raise CallError(f"{text!r} is no instant: {wrong}") from wrong
 
 
-def past_instant_of(text: str) -> datetime:
-    """The same of `--at`, of which something may be known.
+def past_instant_of(option: str, text: str) -> datetime:
+    """The same of an option, of which something may be known.
 
     Raises:
         CallError: it is none, or lies in the future.
     """
     at = instant_of(text)
     if at > datetime.now(UTC) + AHEAD:
-        raise CallError(f"--at {text} lies in the future, of which nothing is known: name an instant up to now (UTC)")
+        raise CallError(
+            f"{option} {text} lies in the future, of which nothing is known: name an instant up to now (UTC)"
+        )
     return at

@@ -7,6 +7,7 @@ import typer
 
 from queries.commands.output import write
 from queries.errors import CallError, QueriesError
+from queries.parameters import begun
 
 if TYPE_CHECKING:
     from queries.annotations.marks import Mark
@@ -66,7 +67,15 @@ def annotate(
         return
     if listed:
         refuse("--list shows what was noted", {"text": text, "--at": at, "--author": author})
-        show(settings, {"host": host, "service_instance_id": engine, "package": package, "from": from_ or LIST_SINCE})
+        show(
+            settings,
+            {
+                "host": host,
+                "service_instance_id": engine,
+                "package": package,
+                "from": begun("--from", from_) or LIST_SINCE,
+            },
+        )
         return
     if from_ is not None:
         raise CallError("--from goes with --list; --at says when it happened")

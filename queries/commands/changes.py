@@ -5,6 +5,8 @@ from typing import Annotated, Literal, Protocol
 
 import typer
 
+from queries.parameters import begun
+
 MetricName = Literal["gpu_time", "tokens_per_s", "acceptance", "handoff"]
 
 
@@ -51,7 +53,7 @@ def changes(
 
     chosen = Metric(metric)
     labels = labels_for(chosen, by)
-    series = stored_series(settings.clickhouse_url, chosen, labels, from_, to)
+    series = stored_series(settings.clickhouse_url, chosen, labels, begun("--from", from_), to)
     found = changes_in(series, chosen, smallest_change)
     if format == "json":
         typer.echo(json.dumps(document_of(found, chosen, labels), indent=1, ensure_ascii=False))

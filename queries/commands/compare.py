@@ -9,6 +9,7 @@ import typer
 
 from queries.compare.errors import FailOnError
 from queries.errors import CallError
+from queries.parameters import begun
 
 if TYPE_CHECKING:
     from queries.compare.comparison import Comparison
@@ -74,7 +75,7 @@ def compare(
         by=labels_named(by),
         metric=Metric(metric),
         smallest_shift=smallest_shift,
-        from_=from_,
+        from_=begun("--from", from_),
         to=to,
     )
     show(comparison, format)

@@ -11,6 +11,7 @@ from rich.progress import track
 
 from queries.commands.output import write
 from queries.errors import CallError
+from queries.parameters import begun
 
 if TYPE_CHECKING:
     from queries.postmortem.story import Story
@@ -70,7 +71,7 @@ def postmortem(
         one = told(settings.clickhouse_url, cell, engine)
         content = written(one.story, chosen, sql)
     else:
-        among = told_range(settings.clickhouse_url, engine, from_, to, with_progress)
+        among = told_range(settings.clickhouse_url, engine, begun("--from", from_), to, with_progress)
         one = among.told[0]
         content = overview(among, chosen) + written(one.story, chosen, sql)
     write(content, output)

@@ -102,6 +102,8 @@ def test_what_goes_wrong_is_one_line(url: str) -> None:
         refused(url, "compare", metric="speed"),
         refused(url, "sql", statement=" "),
         refused(url, "replay", cell="bench-r014", model="no_such_model"),
+        refused(url, "cells", since="2199-01-01"),
+        refused(url, "compare", since="2199-01-01"),
         refused("http://127.0.0.1:9/tachograph", "cells"),
     ):
         assert len(said.strip().splitlines()) == 1, said

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from queries.catalogue import find, load
 from queries.client import connect, from_driver, parsed
 from queries.errors import CallError, ParameterError, UnreachableError
-from queries.parameters import bound, instant, written
+from queries.parameters import begun, bound, instant, written
 from tachograph import application
 
 A_TIME = "a time is wanted, like 2026-11-30T07:00 (UTC, or with +02:00), now, or -30m for half an hour ago (s, m, h, d)"
@@ -95,6 +95,38 @@ def test_relative_times_the_wrong_way_round_are_told_by_the_command() -> None:
         done = CliRunner().invoke(application(), [*command, *nowhere])
         assert isinstance(done.exception, ParameterError)  # Exit code 2.
         assert str(done.exception).endswith("(UTC): give the earlier one as from")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["postmortem", "--from"],
+        ["compare", "--from"],
+        ["changes", "--from"],
+        ["annotate", "--list", "--from"],
+        ["alerts", "history", "--since"],
+        ["alerts", "backtest", "--since"],
+        ["alerts", "backtest", "--until"],
+    ],
+    ids=" ".join,
+)
+def test_a_time_that_lies_wholly_in_the_future_is_refused_before_anything_is_asked(command: list[str]) -> None:
+    nowhere = ["--clickhouse-url", "http://127.0.0.1:9/x"]
+    done = CliRunner().invoke(application(), [*command, "2199-01-01", *nowhere])
+    assert isinstance(done.exception, CallError), done.output
+    assert str(done.exception).startswith(f"{command[-1]} 2199-01-01 ")
+    assert str(done.exception).endswith(": name an instant up to now (UTC)")
+    assert (done.exception.exit_code, str(done.exception).count("\n")) == (2, 0)
+
+
+def test_clocks_and_time_zones_that_differ_are_no_future() -> None:
+    at = 1793491300.0  # 2026-11-01 00:01:40 UTC
+    for text in ("now", "-1h", "2026-11-01T14:00", "2026-11-01T14:00-08:00", None):
+        assert begun("--from", text, now=lambda: at) == text
+    with pytest.raises(ParameterError, match="--from 2026-11-02T00:02 is more than a day ahead"):
+        begun("--from", "2026-11-02T00:02", now=lambda: at)
+    with pytest.raises(ParameterError, match="--from is 'tomorrow': a time is wanted"):
+        begun("--from", "tomorrow", now=lambda: at)
 
 
 def test_every_type_of_parameter_says_what_it_wants() -> None:

@@ -41,14 +41,14 @@ def backtest(
     from queries.alerts.backtest import backtest as tested  # noqa: PLC0415 (slow to load)
     from queries.alerts.backtest import planned  # noqa: PLC0415
     from queries.alerts.loading import load_rules  # noqa: PLC0415
-    from queries.alerts.looking_back import instant_of  # noqa: PLC0415
+    from queries.alerts.looking_back import past_instant_of  # noqa: PLC0415
     from queries.alerts.sources import GENTLE, GentleSource, StoredSource  # noqa: PLC0415
 
     rules = load_rules(settings.alert_rules, settings.alert_interval_s)
     chosen = [rules.named(rule)] if rule else [one for one in rules.rules if one.query]
     source = GentleSource(StoredSource(settings.clickhouse_url, settings.rows_url, GENTLE))
-    start = instant_of(f"-{since}" if since[:1].isdigit() and since[-1:] in "smhd" else since)
-    end = instant_of(until)
+    start = past_instant_of("--since", f"-{since}" if since[:1].isdigit() and since[-1:] in "smhd" else since)
+    end = past_instant_of("--until", until)
     plans = [planned(one, source, start, end, step) for one in chosen]
     console = output_console()
     summary = Table("rule", "looked every", "fired", "series", "seen after", "lasted", box=None, pad_edge=False)

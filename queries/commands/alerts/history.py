@@ -6,6 +6,7 @@ import typer
 
 from queries.commands.alerts.settings import HistorySettings
 from queries.commands.output import write
+from queries.parameters import begun
 
 
 def history(
@@ -24,7 +25,7 @@ def history(
     from queries.runner import run  # noqa: PLC0415
     from queries.terminal import answer_table  # noqa: PLC0415
 
-    values = {"from": since, "alert": alert, "host": host, "limit": limit}
+    values = {"from": begun("--since", since), "alert": alert, "host": host, "limit": limit}
     rows = run("alert_history", settings.clickhouse_url, "rows", **values)
     if not rows:
         typer.echo("no alert changed its state then", err=True)

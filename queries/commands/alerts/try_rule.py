@@ -31,7 +31,7 @@ def try_rule(
 
     chosen = load_rules(settings.alert_rules, settings.alert_interval_s).named(rule)
     source = StoredSource(settings.clickhouse_url, settings.rows_url)
-    looked = as_of(chosen, source, past_instant_of(at), settings.alert_interval_s, is_now=at == "now")
+    looked = as_of(chosen, source, past_instant_of("--at", at), settings.alert_interval_s, is_now=at == "now")
     if chosen.query and looked.rows:
         write(answer_table(find(chosen.query), looked.rows), None)
     console = output_console()
