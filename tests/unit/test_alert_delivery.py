@@ -258,6 +258,8 @@ def test_messages_carry_the_finding_and_what_is_not_known() -> None:
     said = {"summary": "stuck", "since": "an hour ago", "finding": "inflated: 310 tokens/s lost", "no_data": "silent"}
     (group,) = grouped([replace(alert(), annotations=said)], BEGAN)
     assert body(group).splitlines()[:4] == ["stuck", "silent", "since an hour ago", "inflated: 310 tokens/s lost"]
+    (group,) = grouped([replace(alert(), annotations={"summary": "last: stuck", "clear": "it is clear now"})], BEGAN)
+    assert body(group).splitlines()[:3] == ["last: stuck", "it is clear now", "since 2026-11-01 12:00:00 UTC"]
     (group,) = grouped([replace(alert(), annotations={"summary": "late", "description": "by 3 s"})], BEGAN)
     assert body(group).splitlines()[:3] == ["late", "since 2026-11-01 12:00:00 UTC", "by 3 s"]
 

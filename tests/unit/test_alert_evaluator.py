@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from queries.alerts.states import Standing, State
 from queries.errors import CallError, OtherStoreError, QueriesError, UnreachableError
 from queries.findings.findings import BeingInPlain, Diagnosis, Kind, Verdict
 from tests.fixtures.alert_evaluators import START, Evaluating, Kept, VirtualClock, row, rule
+from tests.fixtures.alert_state import entry
 
 DEADLINE_S = 60.0
 
@@ -98,6 +100,37 @@ def test_an_engine_that_leaves_for_good_is_given_up_and_not_resolved(tmp_path: P
     assert gone.ends_at
     assert "not seen to recover" in gone.annotations["gone"]
     assert gone.annotations["summary"] == "given up, last: 2.0 on a"
+
+
+def test_receivers_read_that_what_fires_on_is_clear(tmp_path: Path, running: ExitStack) -> None:
+    one = Evaluating(tmp_path, running, [rule(keep_firing_for="60s", forget_after="60s")])
+    one.source.answers["TooMuch"] = [row(2.0)]
+    one.after(10)
+    (fires,) = one.told()
+    assert fires.annotations["summary"] == "2.0 on a"
+    assert "clear" not in fires.annotations
+    one.source.answers["TooMuch"] = [row(0.0)]
+    one.after(10)
+    (clear,) = one.told()
+    assert (clear.starts_at, clear.ends_at) == (fires.starts_at, None)
+    assert clear.annotations["summary"] == "last: 2.0 on a"
+    assert clear.annotations["clear"] == "it is clear now: it ends soon, unless it comes back"
+    one.source.answers["TooMuch"] = []
+    one.after(10)
+    assert one.told()[0].annotations["summary"] == "last: 2.0 on a"
+    assert "clear" not in one.told()[0].annotations, "nothing is known of it now"
+    one.source.answers["TooMuch"] = [row(3.0)]
+    one.after(10)
+    assert one.told()[0].annotations["summary"] == "3.0 on a"
+    assert "clear" not in one.told()[0].annotations
+
+
+@pytest.mark.parametrize("state", [State.FIRING, State.GONE])
+def test_lists_and_receivers_say_the_same(state: State) -> None:
+    clear_s = 30.0 if state == State.FIRING else None
+    one = replace(entry("A", state), standing=Standing(state, clear_s=clear_s))
+    assert one.alert("").annotations["summary"] == one.summary
+    assert one.summary != one.annotations["summary"]
 
 
 @pytest.mark.parametrize("jump_s", [3600, -3600, 86400 * 365])

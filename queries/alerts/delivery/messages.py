@@ -33,7 +33,7 @@ def _told(alert: Alert, *, is_firing: bool) -> str:
     until = "" if is_firing or alert.ends_at is None else f", until {_clock(alert.ends_at)}"
     lines = [
         said.get("summary", ""),
-        said.get("no_data", "") if is_firing else said.get("gone", ""),
+        (said.get("no_data") or said.get("clear", "")) if is_firing else said.get("gone", ""),
         f"{'since' if is_firing else 'from'} {said.get('since') or _clock(alert.starts_at)}{until}",
         (said.get("finding") or said.get("description", "")) if is_firing else "",
         alert.generator_url,
