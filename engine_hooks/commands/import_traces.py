@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -14,8 +15,9 @@ from rich.table import Table
 
 from engine_hooks.adapters.profile_files import imported
 from engine_hooks.adapters.profiles.imported import EngineInstance, ImportedTrace
-from engine_hooks.adapters.profiles.shifting import Shift, shift_of
+from engine_hooks.adapters.profiles.shifting import EPOCH, SHIFT_TO_NOW, Shift, shift_of
 from engine_hooks.commands.counting import counted
+from engine_hooks.commands.partly_taken import telling_taken
 from engine_hooks.commands.terminal import print_table
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.recorder.sending import raise_for_refused, sender
@@ -54,8 +56,11 @@ def import_traces(
     All files are read before anything is sent, so a broken one leaves nothing half-imported.
     A file imported twice is stored once.
     """
-    traces = _read(files, kind, shift_of(shift_to, time.time_ns()))
-    refused = Counter[str]() if dry_run else _send(settings.otlp_endpoint, traces)
+    # In whole microseconds, so that an ISO 8601 time can say the same.
+    shift = shift_of(shift_to, time.time_ns() // 1_000 * 1_000)
+    traces = _read(files, kind, shift)
+    again = _again(shift) if shift_to == SHIFT_TO_NOW else ", as before: those are stored once"
+    refused = Counter[str]() if dry_run else _send(settings.otlp_endpoint, traces, again)
     if as_json:
         typer.echo(json.dumps([_summary(trace) for trace in traces], indent=2))
     else:
@@ -83,12 +88,22 @@ def _read_one(file: Path, kind: GraphKind, shift: Shift, progress: Progress) -> 
     return imported(file, kind, shift, lambda done_bytes: progress.update(task, completed=done_bytes))
 
 
-def _send(endpoint: str, traces: Sequence[ImportedTrace]) -> Counter[str]:
+def _again(now: Shift) -> str:
+    """How the same is sent once more after `--shift-to now`."""
+    moment = EPOCH + timedelta(microseconds=(now.end_at or 0) // 1_000)
+    return (
+        f" by --shift-to {moment:%Y-%m-%dT%H:%M:%S.%fZ} and all else as before: those are stored once; "
+        "another now is another engine instance"
+    )
+
+
+def _send(endpoint: str, traces: Sequence[ImportedTrace], again: str) -> Counter[str]:
     """Sends every execution; gives the number that was refused, by the collector's words."""
     instances = [instance for trace in traces for instance in trace.instances]
+    total = sum(len(instance.executions) for instance in instances)
     refused: Counter[str] = Counter()
-    with _progress() as progress, sender(endpoint) as connection:
-        task = progress.add_task("sending", total=sum(len(instance.executions) for instance in instances))
+    with _progress() as progress, sender(endpoint) as connection, telling_taken(connection, total, again):
+        task = progress.add_task("sending", total=total)
         for instance in instances:
             refused += connection.send_all(
                 instance.resource, instance.executions, lambda spans: progress.advance(task, spans)

@@ -1,6 +1,7 @@
 """`tachograph import` over real gRPC: what is sent, and what is said when it cannot be."""
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,8 @@ from engine_hooks.adapters.profiles.errors import TraceImportError, TraceUnreada
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.errors import SendError
+from engine_hooks.recorder.client import OtlpClient
+from engine_hooks.recorder.connection import Answer, NotTakenError
 from engine_hooks.recorder.encoder import BATCH_SPANS_MAX
 from engine_hooks.recorder.sending import requests_of
 from tests.fixtures.nsight_exports import ExportMaker
@@ -191,6 +194,58 @@ def test_what_the_collector_refuses_is_named(inbox: Inbox, trace: Path) -> None:
     inbox.answer.partial_success.error_message = "graph.kind is unknown"
     with pytest.raises(SendError, match=r"refused executions: 2 \(graph.kind is unknown\)"):
         import_traces(inbox.settings, [trace])
+
+
+@pytest.fixture
+def away_after_two(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The bodies of the requests that a collector took before it went away."""
+    taken: list[bytes] = []
+
+    def for_two_requests(_: OtlpClient, body: bytes) -> Answer:
+        if len(taken) == 2:
+            raise NotTakenError("UNAVAILABLE", "Connection refused", retryable=True)
+        taken.append(body)
+        return Answer(0, "")
+
+    monkeypatch.setattr(OtlpClient, "send", for_two_requests)
+    return taken
+
+
+def test_what_was_taken_before_the_collector_went_away_is_said(
+    away_after_two: list[bytes], trace: Path, tmp_path: Path
+) -> None:
+    """Of all files together."""
+    large = tmp_path / "large.json"
+    large.write_text(trace_of(2 * BATCH_SPANS_MAX))
+    with pytest.raises(SendError) as told:
+        import_traces(Here("http://127.0.0.1:1"), [trace, large])
+    assert str(told.value) == (
+        f"took {BATCH_SPANS_MAX + 3:,} of {2 * BATCH_SPANS_MAX + 3:,} executions, then: the collector at "
+        "http://127.0.0.1:1 did not take the executions (UNAVAILABLE: Connection refused): start it or set "
+        "TACHOGRAPH_OTLP_ENDPOINT, then send again, as before: those are stored once"
+    )
+    first = list(away_after_two)
+    away_after_two.clear()
+    with pytest.raises(SendError):
+        import_traces(Here("http://127.0.0.1:1"), [trace, large])
+    assert away_after_two == first
+
+
+def test_what_was_moved_to_now_is_sent_again_by_the_time_that_is_named(
+    away_after_two: list[bytes], trace: Path
+) -> None:
+    trace.write_text(trace_of(3 * BATCH_SPANS_MAX))
+    with pytest.raises(SendError, match=r"another now is another engine instance$") as told:
+        import_traces(Here("http://127.0.0.1:1"), [trace], shift_to="now")
+    said = re.search(
+        r"then send again by --shift-to (\S+) and all else as before: those are stored once;", str(told.value)
+    )
+    assert said
+    first = list(away_after_two)
+    away_after_two.clear()
+    with pytest.raises(SendError):
+        import_traces(Here("http://127.0.0.1:1"), [trace], shift_to=said[1])
+    assert away_after_two == first
 
 
 def test_no_collector(trace: Path) -> None:

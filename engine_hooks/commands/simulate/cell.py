@@ -14,13 +14,13 @@ import typer
 from rich.table import Table
 
 from engine_hooks.commands.counting import counted
+from engine_hooks.commands.partly_taken import telling_taken
 from engine_hooks.commands.simulate.choices import JsonOption, SeedOption, cell_scenario, policy_of
 from engine_hooks.commands.simulate.errors import SimulateCommandError
 from engine_hooks.commands.simulate.settings import SendingSettings
 from engine_hooks.commands.terminal import print_table
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
-from engine_hooks.errors import SendError
 from engine_hooks.recorder.otlp_files import write_requests
 from engine_hooks.recorder.sending import raise_for_refused, requests_of, sender
 from engine_hooks.simulator.cell import POLICIES, CellResult, run_cell
@@ -157,17 +157,12 @@ def send_to(endpoint: str, simulated: SimulatedCell) -> None:
     Raises:
         SendError: the collector is away, or refused some of them.
     """
-    with sender(endpoint) as connection:
-        try:
-            refused = connection.send_all(simulated.resource, simulated.executions, lambda _: None)
-        except SendError as error:
-            if not connection.taken:
-                raise
-            total = counted(len(simulated.executions), "execution")
-            raise SendError(
-                f"took {connection.taken:,} of {total}, then: {error} by --starts {calendar(simulated.start_ns)} and "
-                "all else as before: those are stored once; another start is another engine instance"
-            ) from error
+    again = (
+        f" by --starts {calendar(simulated.start_ns)} and all else as before: those are stored once; "
+        "another start is another engine instance"
+    )
+    with sender(endpoint) as connection, telling_taken(connection, len(simulated.executions), again):
+        refused = connection.send_all(simulated.resource, simulated.executions, lambda _: None)
     raise_for_refused(endpoint, refused)
 
 
