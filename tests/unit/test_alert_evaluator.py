@@ -161,11 +161,11 @@ def test_a_restart_neither_tells_anew_nor_forgets(tmp_path: Path, running: ExitS
     again = Evaluating(tmp_path, running, rules, clock=clock, receivers=[kept])
     again.source.answers = one.source.answers
     assert again.after(10) == ()
+    waited_for(lambda: kept.calls)  # Before anything else is put beside it.
     assert again.told() == before
     assert again.state("Waiting") == "pending", "it held for 30 s when last seen"
     again.over(30)
     assert again.state("Waiting") == "firing"
-    waited_for(lambda: kept.calls)
     assert kept.calls[0] == tuple(before)
 
 
