@@ -1,13 +1,16 @@
 """A comparison for the eye: every cell as a dot, so that nobody has to trust a mean."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.console import Group as Stack
-from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import shortened
 from queries.compare.comparison import ArmCells, Comparison, Group, Verdict
 from queries.compare.wording import (
@@ -33,11 +36,69 @@ COLOURS: Final = {
 }
 
 
+WIDTH_MEASURED: Final = 10_000
+"""Columns of characters that no table needs."""
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A table where all of it fits beside each other, else another form of the same."""
+
+    wide: Table
+    narrow: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = console.measure(self.wide, options=options.update(width=WIDTH_MEASURED)).maximum
+        yield self.wide if needed <= options.max_width else self.narrow
+
+
 def rendered(comparison: Comparison) -> RenderableType:
-    """The table, its remarks and how it was computed."""
+    """The table, its remarks and how it was computed. Where a terminal is too narrow for the table, its rows as blocks."""
+    lines = [Text(shortened(f"- {remark}")) for remark in remarks(comparison)]
+    fitting = Fitting(table_of(comparison), blocks(comparison))
+    return Stack(fitting, *lines, Text(how_computed(comparison), style="dim"))
+
+
+def blocks(comparison: Comparison) -> RenderableType:
+    """Each row of the table as a few short lines."""
+    by = f"By {', '.join(comparison.by)}. " if comparison.by else ""
+    legend = (
+        f"{by}Of each arm the mean {comparison.metric}, its stuck cells, and all of its cells from least to most (red:"
+        " stuck in plain decode). Of shift and mean, intervals of 95 %."
+    )
+    return Stack(Text(legend, style="dim"), *(block(group, comparison) for group in comparison.rows), Text())
+
+
+def block(group: Group, comparison: Comparison) -> RenderableType:
+    """One row of the table: its verdict, its arms, its figures."""
+    shift, unit, values = group.shift, comparison.unit, (*group.before.values, *group.after.values)
+    arms, figures = folding_grid(4), folding_grid(4)
+    for arm, cells in zip(comparison.arms, (group.before, group.after), strict=True):
+        mean = figure(cells.mean, comparison.metric)
+        arms.add_row(Text(shortened(arm)), mean, f"{stuck(cells)} stuck", strip(cells, min(values), max(values)))
+    arms.columns[-1].no_wrap = True
+    p_value = f"p {group.p_value_adjusted:.3g}"
+    about = f"{counted(shift.pairs, 'pair')}, A/A band {band_text(group)}"
+    intervals = interval_text(shift.hodges_lehmann_interval), interval_text(shift.mean_interval)
+    figures.add_row(f"shift, {unit}", signed(shift.hodges_lehmann), intervals[0], p_value)
+    figures.add_row(f"mean, {unit}", signed(shift.mean), intervals[1], about)
+    verdict = Text.assemble(shortened(name_of(group)), ": ", (verdict_text(group), COLOURS[group.verdict]))
+    return Stack(Text(), verdict, *(Padding(grid, (0, 0, 0, 2), expand=False) for grid in (arms, figures)))
+
+
+def folding_grid(columns: int) -> Table:
+    """A grid in which nothing is cut."""
+    grid = Table.grid(padding=(0, 2))
+    for number in range(columns):
+        grid.add_column(overflow="fold", justify="right" if number == 1 else "left")
+    return grid
+
+
+def table_of(comparison: Comparison) -> Table:
+    """Two lines for each row."""
     before, after = comparison.arms
     table = Table()
-    table.add_column(" ".join(comparison.by), overflow="fold")
+    table.add_column("\n".join(comparison.by), overflow="fold")
     table.add_column("arm", overflow="fold")
     table.add_column(f"{comparison.metric}\nmean", justify="right")
     table.add_column("stuck\ncells", justify="right")
@@ -49,8 +110,7 @@ def rendered(comparison: Comparison) -> RenderableType:
     table.add_column("verdict")
     for group in comparison.rows:
         add_rows(table, group, comparison, (before, after))
-    lines = [Text(shortened(f"- {remark}")) for remark in remarks(comparison)]
-    return Stack(table, *lines, Text(how_computed(comparison), style="dim"))
+    return table
 
 
 def add_rows(table: Table, group: Group, comparison: Comparison, arms: tuple[str, str]) -> None:
@@ -67,8 +127,9 @@ def add_rows(table: Table, group: Group, comparison: Comparison, arms: tuple[str
     )
     verdict = Text(verdict_text(group).replace(", ", "\n"), style=COLOURS[group.verdict])
     p_value = f"p {group.p_value_adjusted:.3g}"
+    name = "\n".join(label or "-" for label in group.labels) or name_of(group)
     table.add_row(
-        Text(shortened(name_of(group))),
+        Text(shortened(name)),
         *first,
         str(shift.pairs),
         signed(shift.hodges_lehmann),

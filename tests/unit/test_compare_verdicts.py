@@ -18,6 +18,7 @@ from queries.compare.errors import NothingToCompareError
 from queries.compare.markdown import markdown
 from queries.compare.shifts import holm, pairs_needed, rank_limit, same_arm_band, shift_of
 from queries.compare.terminal import rendered
+from queries.compare.wording import band_text, figure, interval_text, signed
 from queries.errors import CallError
 from tests.fixtures.arm_tables import Noise, Table, cell_at, cells_of_table, synthetic_noises
 
@@ -211,6 +212,32 @@ def test_the_terminal_shows_every_cell(two_groups: list[Cell]) -> None:
     assert "undetermined" in text
     assert "left out, no neighbour of the other arm" in text
     assert any(dot in text for dot in "·:⁖⁘⁙")
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 140, 200])
+def test_no_figure_is_cut_however_narrow_the_terminal_is(two_groups: list[Cell], width: int) -> None:
+    named = [cell._replace(labels=cell.labels | {"package": "main-9a44b2"}) for cell in two_groups]
+    comparison = compared(named, by=("host", "package"))
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(rendered(comparison))
+    text = console.export_text()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    for group in comparison.rows:
+        shift = group.shift
+        figures = (
+            figure(group.before.mean, comparison.metric),
+            figure(group.after.mean, comparison.metric),
+            signed(shift.hodges_lehmann),
+            signed(shift.mean),
+            interval_text(shift.hodges_lehmann_interval),
+            interval_text(shift.mean_interval),
+            band_text(group),
+            f"p {group.p_value_adjusted:.3g}",
+            str(group.verdict),
+        )
+        assert [one for one in figures if one not in text] == []
+        assert all(label in text for label in group.labels)
 
 
 def test_json_holds_every_cell(two_groups: list[Cell]) -> None:
