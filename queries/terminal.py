@@ -5,11 +5,11 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment, Segments
 from rich.table import Table
 
@@ -116,6 +116,20 @@ def table_of(query: Query, shown: Sequence[Column], rows: Sequence[Mapping[str, 
     for row in rows:
         table.add_row(*(cell_text(column, row[column.name]) for column in shown))
     return table
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A table where it fits a terminal without anything cut or folded, else another form of the same."""
+
+    wide: Table
+    narrow: RenderableType
+    may_fold: int = 0
+    """By so many columns of characters it may be too wide: what folds then is prose."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = width_of(self.wide) - self.may_fold
+        yield self.wide if needed <= options.max_width else self.narrow
 
 
 def catalogue_table(queries: Iterable[Query]) -> bytes:

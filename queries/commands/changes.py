@@ -48,7 +48,7 @@ def changes(
     """
     from queries.changes.found import changes_in  # noqa: PLC0415 (scipy slows the start)
     from queries.changes.history import Metric, labels_for, stored_series  # noqa: PLC0415
-    from queries.changes.shown import document_of, table_of  # noqa: PLC0415
+    from queries.changes.shown import document_of, rendered  # noqa: PLC0415
     from queries.terminal import printed  # noqa: PLC0415
 
     chosen = Metric(metric)
@@ -58,7 +58,7 @@ def changes(
     if format == "json":
         typer.echo(json.dumps(document_of(found, chosen, labels), indent=1, ensure_ascii=False))
     elif found:
-        typer.echo(printed(table_of(found, chosen, labels)).decode(), nl=False)
+        typer.echo(printed(rendered(found, chosen, labels)).decode(), nl=False)
     if not found:
         points = sum(len(one.points) for one in series)
         typer.echo(f"no change of {metric} in {len(series)} series, {points} points in all", err=True)

@@ -15,12 +15,14 @@ from queries.commands.alerts.settings import PlaceSettings, SilencingSettings
 from queries.errors import CallError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
     from queries.alerts.delivery.silences import Silence
 
 ALERTMANAGER = "alertmanager"
 OWN = "tachograph"
 WHY_WIDTH_MIN = 20
-UNBOUNDED_WIDTH = 100_000
 
 
 def create(
@@ -148,8 +150,19 @@ def _the_one(wanted: str, running: "list[tuple[str, Silence]]") -> "tuple[str, S
 
 def _print_table(found: "list[tuple[str, Silence]]", now: datetime) -> None:
     from rich.console import Console  # noqa: PLC0415
+
+    from engine_hooks.commands.terminal import WIDTH_ELSEWHERE, shortened  # noqa: PLC0415
+    from queries.terminal import Fitting  # noqa: PLC0415
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = WIDTH_ELSEWHERE
+    longest = max((len(shortened(one.comment)) for _, one in found), default=0)
+    console.print(Fitting(_table_of(found, now), _blocks(found, now), max(0, longest - WHY_WIDTH_MIN)))
+
+
+def _table_of(found: "list[tuple[str, Silence]]", now: datetime) -> "Table":
     from rich.markup import escape  # noqa: PLC0415
-    from rich.measure import Measurement  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     from engine_hooks.commands.terminal import shortened  # noqa: PLC0415
@@ -163,8 +176,21 @@ def _print_table(found: "list[tuple[str, Silence]]", now: datetime) -> None:
         ends = f"{one.ends_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
         names = (matchers, ends, shortened(one.created_by), shortened(one.comment))
         table.add_row(one.id[:8], where, one.state(now), *map(escape, names))
-    console = Console()
-    # Names stay whole, to be copied, however narrow it is; only a long comment is folded, and on a terminal only.
-    width = Measurement.get(console, console.options.update_width(UNBOUNDED_WIDTH), table)
-    console.width = max(width.minimum, console.width) if console.is_terminal else width.maximum
-    console.print(table)
+    return table
+
+
+def _blocks(found: "list[tuple[str, Silence]]", now: datetime) -> "RenderableType":
+    """A few lines for each silence. Names stay whole, to be copied, in lines of their own."""
+    from rich.console import Group  # noqa: PLC0415
+    from rich.padding import Padding  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from engine_hooks.commands.terminal import shortened  # noqa: PLC0415
+
+    lines: list[RenderableType] = []
+    for where, one in found:
+        ends = f"{one.ends_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        lines.append(Text(f"{one.id[:8]}  {where}, {one.state(now)}, ends {ends} UTC", style="bold"))
+        about = (*map(str, one.matchers), f"by {one.created_by}", one.comment)
+        lines += [Padding(Text(shortened(text), overflow="fold"), (0, 0, 0, 2), expand=False) for text in about]
+    return Group(*lines, Text("--json shows whole ids", style="italic"))

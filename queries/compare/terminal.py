@@ -1,11 +1,10 @@
 """A comparison for the eye: every cell as a dot, so that nobody has to trust a mean."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.console import Group as Stack
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +23,7 @@ from queries.compare.wording import (
     stuck,
     verdict_text,
 )
+from queries.terminal import Fitting
 
 STRIP_WIDTH: Final = 32
 DOTS: Final = " ·:⁖⁘⁙"
@@ -34,22 +34,6 @@ COLOURS: Final = {
     Verdict.WITHIN_NOISE: "cyan",
     Verdict.UNDETERMINED: "yellow",
 }
-
-
-WIDTH_MEASURED: Final = 10_000
-"""Columns of characters that no table needs."""
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """A table where all of it fits beside each other, else another form of the same."""
-
-    wide: Table
-    narrow: RenderableType
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        needed = console.measure(self.wide, options=options.update(width=WIDTH_MEASURED)).maximum
-        yield self.wide if needed <= options.max_width else self.narrow
 
 
 def rendered(comparison: Comparison) -> RenderableType:

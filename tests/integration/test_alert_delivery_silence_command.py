@@ -1,6 +1,7 @@
 """`tachograph alerts silence`: where a silence is kept, and what it does there."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from tachograph import Settings, application
 from tests.fixtures.alert_receivers import alert, receiving
 from tests.fixtures.alert_state import entry, left_behind
 from tests.fixtures.alertmanagers import needs_alertmanager, quick_config, running_alertmanager
+
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Command:
@@ -94,6 +97,8 @@ def test_names_stay_whole_and_only_comments_fold(command: Command, monkeypatch: 
         for name in (*matchers, "somebody-with-a-long-name"):
             assert name in shown, (columns, is_terminal)
         assert (why in shown) is not is_terminal
+        if is_terminal:
+            assert max(len(STYLE.sub("", line)) for line in shown.splitlines()) <= int(columns)
 
 
 def test_a_silence_that_matches_no_alert_of_now_is_warned_of(command: Command, tmp_path: Path) -> None:

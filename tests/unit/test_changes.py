@@ -1,14 +1,17 @@
 """Change points: series whose changes are known, and what is told of them."""
 
+import io
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from queries.changes.detection import change_points
 from queries.changes.found import changes_in, sparkline
 from queries.changes.history import LABELS, Metric, labels_for, series_of
+from queries.changes.shown import moment, percent, rendered, values_text
 from queries.errors import CallError
 from tests.fixtures.known_changes import KINDS, known_series, matches
 
@@ -90,6 +93,31 @@ def test_what_else_changed_is_told() -> None:
     assert change.after == START + timedelta(seconds=870)
     assert change.differences == (("package", "same", "main-9a44c0"),)
     assert series_of(rows(), Metric.HANDOFF, ("host", "graph")) == []
+
+
+@pytest.mark.parametrize("width", [80, 120, 160, 200])
+def test_no_figure_and_no_name_is_cut_however_narrow_the_terminal_is(width: int) -> None:
+    values = np.random.default_rng(1).normal(28e6, 0.2e6, 120) * np.where(np.arange(120) < 50, 1, 1.05)
+    names = {"host_name": "gpu-node-024", "graph_name": "prefill-2048"}
+    rows = [
+        dict.fromkeys(LABELS.values(), "")
+        | names
+        | {"step_started_at": START + timedelta(seconds=30 * n), "gpu_time_median_ns": value}
+        | {"engine_package": "main-9a44b2" if n < 50 else "main-9a44c0"}
+        for n, value in enumerate(values)
+    ]
+    labels = ("host", "graph")
+    found = changes_in(series_of(rows, Metric.GPU_TIME, labels), Metric.GPU_TIME, 1.0)
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(rendered(found, Metric.GPU_TIME, labels))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    (change,) = found
+    low, high = change.point.shift_interval_percent
+    figures = (values_text(change, Metric.GPU_TIME), percent(change), f"{low:+.1f} to {high:+.1f}", moment(change))
+    for whole in (*figures, *names.values(), "".join(sparkline(change.values, change.point.start)), "1 change of"):
+        assert whole in text
 
 
 def test_a_series_as_a_line() -> None:

@@ -13,7 +13,7 @@ from queries.alerts.delivery.silences import new_silence
 from queries.alerts.states import Standing, State
 from queries.changes.found import changes_in
 from queries.changes.history import LABELS, Metric, series_of
-from queries.changes.shown import table_of
+from queries.changes.shown import rendered as rendered_changes
 from queries.commands.alerts.listing import alerts_table
 from queries.commands.silences import _print_table
 from queries.compare.comparison import compared
@@ -62,7 +62,7 @@ def test_of_what_changed(console: Console) -> None:
     ]
     found = changes_in(series_of(rows, Metric.GPU_TIME, ("host",)), Metric.GPU_TIME, 1.0)
     assert found
-    console.print(table_of(found, Metric.GPU_TIME, ("host",)))
+    console.print(rendered_changes(found, Metric.GPU_TIME, ("host",)))
     check(console.export_text(), 3)
 
 
