@@ -35,7 +35,7 @@ from collector.health import Health
 from collector.http_server import HttpServer
 from collector.judging import CellJudge
 from collector.metrics import CollectorMetrics
-from collector.migrations import apply_schema
+from collector.migrations import apply_schema, schema_files
 from collector.opening import StoreOpening
 from collector.own_metrics import ClockMetrics, LookMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
 from collector.ports import PortTakenError, bind, host_and_port, port_of
@@ -58,6 +58,7 @@ from collector.sql_endpoint.server import serving_sql
 from collector.state import state_of
 from collector.store_bound import StoreBound
 from collector.store_client import StoreClient
+from collector.views import make_anew, views_astray
 from collector.writer import Writer, WriterLimits
 
 log = structlog.get_logger(__name__)
@@ -221,7 +222,7 @@ class Collector:
         starting.callback(spool.close)
         if not settings.clickhouse_url:
             # Stays open, so that the engine does while others open and close their clients of it.
-            apply_schema(starting.enter_context(self._open()))
+            self._prepare(starting.enter_context(self._open()))
             self._bound = self._start_bound(starting)
         self._opening = opening = StoreOpening(self._open, settings.clickhouse_cluster, self._pinned)
         starting.callback(opening.close)
@@ -229,6 +230,14 @@ class Collector:
         writer.start()
         starting.callback(writer.stop)
         return writer
+
+    @staticmethod
+    def _prepare(client: Client) -> None:
+        """The embedded store's schema, before anything is inserted: nobody but this process can change it."""
+        apply_schema(client)
+        if astray := views_astray(client, schema_files(otel_traces=True)):
+            make_anew(client, astray)
+            log.warning("views made anew, which were not the schema's", views=[view.name for view in astray])
 
     def _start_bound(self, starting: ExitStack) -> StoreBound:
         bound = StoreBound(self._store_client(starting), self.settings.store_bytes_max)

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from collector.clickhouse import StoreError
-from collector.doctor import door_checks, store_checks
+from collector.doctor import door_checks, store_checks, view_checks
 from collector.doctor.check import Check, fault, ok
 from collector.doctor.doors import Doors
 from collector.doctor.store import clock_ms, reading
@@ -48,7 +49,7 @@ def examine(
     yield door_checks.check_clock("clock of the collector", state["now_unix_ms"], now_ms())
     try:
         wanted = schema_files() if files is None else files
-        yield from _examine_store(doors, clickhouse_url, now_ms, wanted, state.get("retention_pinned", {}))
+        yield from _examine_store(doors, clickhouse_url, now_ms, wanted, state)
     except StoreError as error:
         yield fault("ClickHouse", str(error), "see TACHOGRAPH_CLICKHOUSE_URL and TACHOGRAPH_SQL_PASSWORD")
 
@@ -58,7 +59,7 @@ def _examine_store(
     clickhouse_url: str,
     now_ms: Callable[[], float],
     files: list[SchemaFile],
-    pinned: Mapping[str, int],
+    state: Mapping[str, Any],
 ) -> Iterator[Check]:
     with reading(clickhouse_url) as client:
         yield ok("ClickHouse", f"version {client.server_version} answers")
@@ -67,8 +68,10 @@ def _examine_store(
         yield door_checks.check_clock("clock of ClickHouse", theirs_ms, (began_ms + now_ms()) / 2)
         now = datetime.fromtimestamp(now_ms() / 1e3, UTC)
         yield store_checks.check_schema(client, files)
+        known = [*files, *(file for file in schema_files(otel_traces=True) if file not in files)]
+        yield view_checks.check_views(client, known, is_embedded=bool(state.get("store")))
         yield store_checks.check_windows(client, files)
-        yield store_checks.check_ttls(client, files, pinned)
+        yield store_checks.check_ttls(client, files, state.get("retention_pinned", {}))
         yield store_checks.check_expiry(client, now)
         before = doors.read("/state").body
         counted = store_checks.Counted(client, now.date())

@@ -16,6 +16,7 @@ def test_through_distributed_tables_all_is_as_with_plain_ones(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["differing"] == {}
+    assert seen["views_astray"] == [[], ["fill_cell_graphs"]]
     sizes = seen["sizes"]
     assert sizes["record"] == 20_000
     assert (
