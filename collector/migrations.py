@@ -41,14 +41,20 @@ class SchemaFile(NamedTuple):
         return hashlib.sha256(self.statement.encode()).hexdigest()
 
 
-def schema_files(*, otel_traces: bool = False) -> list[SchemaFile]:
+def schema_files(*, otel_traces: bool = False, embedded: bool = False) -> list[SchemaFile]:
     """The files of `collector/schema`, in the order of their names.
 
     Args:
         otel_traces: Also those of `collector/otel_traces`, the door for the OpenTelemetry Collector's own exporter.
+        embedded: Also those of `collector/embedded`, by which the embedded engine's store differs from a server's.
     """
-    folders = ["schema", "otel_traces"] if otel_traces else ["schema"]
-    return [file for folder in folders for file in _files_in(folder)]
+    folders = {"schema": True, "embedded": embedded, "otel_traces": otel_traces}
+    return [file for folder, is_wanted in folders.items() if is_wanted for file in _files_in(folder)]
+
+
+def all_schema_files() -> list[SchemaFile]:
+    """Every file that a store may have had applied to it."""
+    return schema_files(otel_traces=True, embedded=True)
 
 
 def _files_in(folder: str) -> list[SchemaFile]:

@@ -4,13 +4,19 @@ from collections.abc import Callable, Mapping
 
 import structlog
 from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.httpclient import HttpClient
 
 from collector.derived_rows import id_of
-from collector.migrations import apply_schema
+from collector.migrations import SchemaFile, apply_schema, schema_files
 from collector.request_store import RequestStore
 from collector.retention import StoreRetention
 
 log = structlog.get_logger(__name__)
+
+
+def schema_for(client: Client) -> list[SchemaFile]:
+    """What a store is to have: the embedded engine's differs from a server's."""
+    return schema_files(embedded=not isinstance(client, HttpClient))
 
 
 class StoreOpening:
@@ -39,7 +45,7 @@ class StoreOpening:
         """
         self.close()
         self._client = client = self._open_client()
-        apply_schema(client, cluster=self._cluster)
+        apply_schema(client, schema_for(client), self._cluster)
         if changed := StoreRetention(client, self._cluster, self._pinned).pin():
             log.info("retention changed", **{table: f"{self._pinned[table]} days" for table in changed})
         self.store_id = id_of(client)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Self
 from clickhouse_connect.driver.client import Client
 
 from collector.errors import CollectorError
-from collector.migrations import schema_files
+from collector.migrations import all_schema_files
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -131,7 +131,7 @@ class Manifest(NamedTuple):
 
     def check_schema(self, directory: Path) -> None:
         """Refuse a store whose schema this version does not know: it could be read wrongly."""
-        known = {file.name: file.sha256 for file in schema_files(otel_traces=True)}
+        known = {file.name: file.sha256 for file in all_schema_files()}
         if strange := sorted(name for name, sha256 in self.schema.items() if known.get(name) != sha256):
             raise BackupError(
                 f"{directory} was made by Tachograph {self.tachograph} with another schema ({', '.join(strange[:3])}): "

@@ -26,7 +26,7 @@ from collector.backup.manifest import (
 )
 from collector.clickhouse import BACKUP_DISK, engine_path, first_line, open_store
 from collector.disk_space import NoSpaceError, free_bytes_in, telling_of_space
-from collector.migrations import apply_schema, schema_files
+from collector.migrations import all_schema_files, apply_schema
 from collector.spool.database import SpoolError, check_whole, hold, spool_file
 from engine_hooks.commands.counting import counted
 
@@ -206,7 +206,7 @@ def _check_views(client: Client, directory: Path, schema: Mapping[str, str]) -> 
     client.command(f"CREATE DATABASE {_COMPARED}")
     client.database = _COMPARED
     try:
-        apply_schema(client, [file for file in schema_files(otel_traces=True) if file.name in schema])
+        apply_schema(client, [file for file in all_schema_files() if file.name in schema])
         wanted = _views(client)
     finally:
         client.database = database

@@ -17,6 +17,7 @@ from collector.migrations import SchemaFile
 
 _TABLE: Final = re.compile(r"^CREATE TABLE IF NOT EXISTS (\w+)", re.MULTILINE)
 _WINDOW: Final = re.compile(r"non_replicated_deduplication_window = (\d+)")
+_NEW_WINDOW: Final = re.compile(rf"^ALTER TABLE (\w+) MODIFY SETTING {_WINDOW.pattern}", re.MULTILINE)
 # As our files write it, and as ClickHouse does.
 _TTL: Final = re.compile(r"\bTTL (?:toDateTime\()?(\w+)\)? \+ (?:INTERVAL (\d+) DAY|toIntervalDay\((\d+)\))")
 
@@ -45,13 +46,14 @@ def rules_of(definition: str) -> TableRules:
 
 
 def rules_wanted(files: list[SchemaFile]) -> dict[str, TableRules]:
-    """The rules of each table that keeps rows, as the schema has them."""
-    made = {file.statement: _TABLE.search(file.statement) for file in files}
-    return {
-        name[1]: rules
-        for statement, name in made.items()
-        if name and "MergeTree" in statement and (rules := rules_of(statement))
-    }
+    """The rules of each table that keeps rows, as the schema has them when all of it is applied, in this order."""
+    rules: dict[str, TableRules] = {}
+    for file in files:
+        if (made := _TABLE.search(file.statement)) and "MergeTree" in file.statement:
+            rules[made[1]] = rules_of(file.statement)
+        elif (changed := _NEW_WINDOW.search(file.statement)) and changed[1] in rules:
+            rules[changed[1]] = rules[changed[1]]._replace(window=int(changed[2]))
+    return rules
 
 
 def rules_found(client: Client) -> dict[str, TableRules]:

@@ -17,7 +17,7 @@ from collector.doctor.store import (
     rules_found,
     rules_wanted,
 )
-from collector.migrations import SchemaFile, schema_files
+from collector.migrations import SchemaFile, all_schema_files, schema_files
 from engine_hooks.commands.counting import counted
 
 _EXPIRY_GRACE_DAYS: Final = 2
@@ -33,24 +33,31 @@ def check_schema(client: Client, files: list[SchemaFile]) -> Check:
     if missing or changed:
         told = [*(f"{name} is not applied" for name in missing), *(f"{name} differs" for name in changed)]
         return fault("schema", "; ".join(told), "start the collector of this version; it applies what is missing")
-    optional = {file.name for file in schema_files(otel_traces=True)} - {file.name for file in schema_files()}
-    if unknown := sorted(applied.keys() - wanted.keys() - optional):
+    optional = _optional_files()
+    if unknown := sorted(applied.keys() - wanted.keys() - {file.name for file in optional}):
         return warning("schema", f"{', '.join(unknown)} came from a newer version", "update this machine's Tachograph")
     return ok("schema", f"{len(wanted)} files applied")
 
 
 def check_windows(client: Client, files: list[SchemaFile]) -> Check:
     """Whether an insert that is sent again is stored once."""
-    found = rules_found(client)
+    found, applied = rules_found(client), applied_changes(client)
+    in_force = [*files, *(file for file in _optional_files() if file.name in applied)]
     wrong = [
         f"{table} remembers {counted(found[table].window, 'insert')}, not {wanted.window}"
-        for table, wanted in rules_wanted(files).items()
+        for table, wanted in rules_wanted(in_force).items()
         if table in found and not found[table].is_replicated and found[table].window < wanted.window
     ]
     if wrong:
         advice = "ALTER TABLE … MODIFY SETTING non_replicated_deduplication_window = the figure that is wanted"
         return fault("deduplication windows", "; ".join(wrong), advice)
     return ok("deduplication windows", "as the schema has them")
+
+
+def _optional_files() -> list[SchemaFile]:
+    """Those that some stores have and others have not."""
+    everywhere = {file.name for file in schema_files()}
+    return [file for file in all_schema_files() if file.name not in everywhere]
 
 
 def check_ttls(client: Client, files: list[SchemaFile], pinned: Mapping[str, int]) -> Check:

@@ -18,7 +18,7 @@ from collector.doctor.doors import Doors, NotRunningError
 from collector.doctor.examination import examine
 from collector.doctor.store_checks import check_ttls
 from collector.judging import CellJudge
-from collector.migrations import SchemaFile, schema_files
+from collector.migrations import SchemaFile, apply_schema, schema_files
 from collector.store_client import StoreClient
 from tests.fixtures.arrivals import arrive
 from tests.fixtures.contract_cases import SpanCase, request_of
@@ -103,6 +103,17 @@ def test_executions_that_others_stored_are_told(examined: Examined, clickhouse: 
 def test_a_window_that_was_shortened_is_a_fault(examined: Examined, clickhouse: Client) -> None:
     clickhouse.command("ALTER TABLE graph_executions MODIFY SETTING non_replicated_deduplication_window = 5")
     expected = (Verdict.FAULT, "graph_executions remembers 5 inserts, not 10000")
+    assert examined.verdict("deduplication windows") == expected
+
+
+def test_the_embedded_store_remembers_fewer_inserts_and_no_fewer_than_that(
+    examined: Examined, clickhouse: Client
+) -> None:
+    apply_schema(clickhouse, schema_files(embedded=True))
+    assert examined.verdict("deduplication windows") == (Verdict.OK, "as the schema has them")
+    assert examined.verdict("schema")[0] is Verdict.OK
+    clickhouse.command("ALTER TABLE cell_windows MODIFY SETTING non_replicated_deduplication_window = 999")
+    expected = (Verdict.FAULT, "cell_windows remembers 999 inserts, not 1000")
     assert examined.verdict("deduplication windows") == expected
 
 

@@ -104,6 +104,16 @@ def test_every_table_that_keeps_rows_has_a_window_and_most_a_ttl() -> None:
     assert {table for table, rules in wanted.items() if not rules.window or not rules.ttl_days} == set()
 
 
+def test_what_the_embedded_store_is_to_remember_is_read_from_its_own_files() -> None:
+    changed = {
+        table: rules.window
+        for table, rules in rules_wanted(schema_files(embedded=True)).items()
+        if rules != rules_wanted(schema_files())[table]
+    }
+    filled_by_each_insert = ("graph_executions", "request_outcomes", "cell_graphs", "cell_windows", "engine_seconds")
+    assert changed == dict.fromkeys(filled_by_each_insert, 1_000)
+
+
 def test_rules_are_read_as_clickhouse_writes_them() -> None:
     found = rules_of(
         "ReplicatedMergeTree('/x', 'r') PARTITION BY toYYYYMMDD(received_at) ORDER BY x"

@@ -1,0 +1,2 @@
+-- See 700_remember_graph_executions.sql.
+ALTER TABLE engine_seconds MODIFY SETTING non_replicated_deduplication_window = 1000

@@ -1,0 +1,40 @@
+"""How many inserts the embedded engine's store remembers, also one that was made when it was ten times as many."""
+
+from pathlib import Path
+
+import pytest
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.httpclient import HttpClient
+
+from collector.acceptance import ReceivedRequest
+from collector.clickhouse import open_store
+from collector.doctor.store import rules_found
+from collector.migrations import schema_files
+from collector.opening import StoreOpening, schema_for
+from collector.request_store import RequestStore
+from tests.fixtures.contract_cases import STORED, request_of
+from tests.fixtures.databases import SERVER_URL
+
+FILLED_BY_EACH_INSERT = {"graph_executions", "request_outcomes", "cell_graphs", "cell_windows", "engine_seconds"}
+ARRIVED_UNIX_MS = 4_000_000_000_000
+
+
+@pytest.mark.skipif(bool(SERVER_URL), reason="a server remembers as many as before")
+def test_an_older_store_remembers_fewer_from_now_on_and_those_that_it_knows(clickhouse: Client, data_dir: Path) -> None:
+    before = rules_found(clickhouse)
+    assert {before[table].window for table in FILLED_BY_EACH_INSERT} == {10_000}
+    batch = [ReceivedRequest.of("one", request_of(STORED[:1]), ARRIVED_UNIX_MS)]
+    RequestStore(clickhouse).insert(batch, "token")
+    opening = StoreOpening(lambda: open_store(data_dir, str(clickhouse.database)))
+    for _ in range(2):
+        opening().insert(batch, "token")
+        found = rules_found(clickhouse)
+        assert {table for table in found if found[table] != before[table]} == FILLED_BY_EACH_INSERT
+        assert {found[table].window for table in FILLED_BY_EACH_INSERT} == {1_000}
+    opening.close()
+    assert clickhouse.query("SELECT count(), sum(stored) FROM request_outcomes").first_row == (1, 1)
+
+
+def test_a_server_remembers_as_many_as_before() -> None:
+    """Several collectors write to it."""
+    assert schema_for(HttpClient.__new__(HttpClient)) == schema_files()
