@@ -1,11 +1,15 @@
-"""Tokens/s over a cell: tokens of the executions that completed in each whole second."""
+"""Tokens/s over a cell: tokens of the executions that completed in each whole second, where they are reported."""
 
 import altair as alt
 import pandas as pd
 
 from dashboards.charts import palette, times
+from engine_hooks.contract.names import GraphKind
 
 SECOND = "1s"
+TITLE = "Tokens emitted in each second"
+UNREPORTED = f"{TITLE}: unknown, none are reported"
+DECODING = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
 
 
 def throughput(executions: pd.DataFrame, x_scale: alt.Scale) -> alt.Chart:
@@ -16,7 +20,7 @@ def throughput(executions: pd.DataFrame, x_scale: alt.Scale) -> alt.Chart:
         x_scale: The time scale that the panels share.
     """
     chart: alt.Chart = (
-        alt.Chart(tokens_by_second(executions), title="Tokens emitted in each second")
+        alt.Chart(tokens_by_second(executions), title=TITLE if are_reported(executions) else UNREPORTED)
         .mark_area(
             interpolate="step-after",
             line={"color": palette.INK, "strokeWidth": 1.5},
@@ -37,14 +41,25 @@ def throughput(executions: pd.DataFrame, x_scale: alt.Scale) -> alt.Chart:
     return chart
 
 
+def are_reported(executions: pd.DataFrame) -> bool:
+    """Whether tokens are known: as the query `cells` has it, no engine decodes without emitting any."""
+    emitted = executions.batch_tokens_emitted.astype("float64")
+    return bool(emitted.sum() > 0 or (emitted.notna().any() and not executions.graph_kind.isin(DECODING).any()))
+
+
 def tokens_by_second(executions: pd.DataFrame) -> pd.DataFrame:
-    """Tokens of each second that lies wholly within the cell: a second cut short would look like a dip."""
+    """Tokens of each second that lies wholly within the cell: a second cut short would look like a dip. Without rows where no
+    tokens are reported; missing in a second whose executions report none."""
     ended = executions.ended_at.astype("datetime64[ns, UTC]")
-    tokens = executions.batch_tokens_emitted.astype("float64").fillna(0)
-    by_second = tokens.groupby(ended.dt.floor(SECOND)).sum().asfreq(SECOND, fill_value=0)
+    tokens = executions.batch_tokens_emitted.astype("float64")
+    by_second = tokens.groupby(ended.dt.floor(SECOND)).sum(min_count=1).asfreq(SECOND, fill_value=0)
     seconds = by_second.index.to_series().astype("datetime64[ns, UTC]")
     # To the millisecond: an engine's first submission is a little after the second in which it began.
-    whole = (seconds >= executions.started_at.min().floor("ms")) & (seconds + pd.Timedelta(SECOND) <= ended.max())
+    whole = (
+        are_reported(executions)
+        & (seconds >= executions.started_at.min().floor("ms"))
+        & (seconds + pd.Timedelta(SECOND) <= ended.max())
+    )
     drawn = pd.DataFrame({"second": seconds[whole], "tokens_per_s": by_second[whole]}).reset_index(drop=True)
     # The step's right end, so that the last second has a width.
     closing = drawn.iloc[-1:].assign(second=drawn.second.iloc[-1:] + pd.Timedelta(SECOND))

@@ -322,6 +322,27 @@ class TestThroughput:
         rows = rows[(rows.ended_at < BEGIN + pd.Timedelta("1s")) | (rows.ended_at > BEGIN + pd.Timedelta("2s"))]
         assert 0.0 in list(throughput.tokens_by_second(rows).tokens_per_s)
 
+    @pytest.mark.parametrize("tokens", [None, 0], ids=["nothing", "nought"])
+    def test_of_an_engine_that_reports_no_tokens_nothing_is_drawn_and_that_is_said(self, tokens: int | None) -> None:
+        rows = executions(60, batch_tokens_emitted=pd.array([tokens] * 60, "Int64"))
+        assert throughput.tokens_by_second(rows).empty
+        titles = [panel["title"] for panel in finished(cell_timeline(rows, candidates(rows)))["vconcat"]]
+        assert throughput.UNREPORTED in titles
+        known = [panel["title"] for panel in finished(cell_timeline(executions(), candidates(rows)))["vconcat"]]
+        assert throughput.UNREPORTED not in known
+        assert throughput.TITLE in known
+
+    def test_a_second_whose_executions_report_none_is_no_dip(self) -> None:
+        rows = executions(100)
+        silent = rows.ended_at.dt.floor("1s") == BEGIN.floor("1s") + pd.Timedelta("2s")
+        drawn = throughput.tokens_by_second(rows.assign(batch_tokens_emitted=rows.batch_tokens_emitted.mask(silent)))
+        assert drawn.tokens_per_s.isna().sum() == 1
+        assert 0.0 not in list(drawn.tokens_per_s)
+
+    def test_without_decoding_no_tokens_are_none(self) -> None:
+        rows = executions(60, batch_tokens_emitted=pd.array([0] * 60, "Int64"), graph_kind="prefill")
+        assert set(throughput.tokens_by_second(rows).tokens_per_s) == {0.0}
+
 
 def test_more_executions_are_more_data_and_no_other_chart() -> None:
     """Else the browser draws the chart anew, and a zoom of it is lost."""
