@@ -35,7 +35,7 @@ from collector.health import Health
 from collector.http_server import HttpServer
 from collector.judging import CellJudge
 from collector.metrics import CollectorMetrics
-from collector.migrations import apply_schema, schema_files
+from collector.migrations import all_schema_files, apply_schema
 from collector.opening import StoreOpening
 from collector.own_metrics import ClockMetrics, LookMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
 from collector.ports import PortTakenError, bind, host_and_port, port_of
@@ -235,7 +235,7 @@ class Collector:
     def _prepare(client: Client) -> None:
         """The embedded store's schema, before anything is inserted: nobody but this process can change it."""
         apply_schema(client)
-        if astray := views_astray(client, schema_files(otel_traces=True)):
+        if astray := views_astray(client, all_schema_files()):
             make_anew(client, astray)
             log.warning("views made anew, which were not the schema's", views=[view.name for view in astray])
 

@@ -10,7 +10,7 @@ from collector.doctor import door_checks, store_checks, view_checks
 from collector.doctor.check import Check, fault, ok
 from collector.doctor.doors import Doors
 from collector.doctor.store import clock_ms, reading
-from collector.migrations import SchemaFile, schema_files
+from collector.migrations import SchemaFile, all_schema_files, schema_files
 
 
 def examine(
@@ -68,7 +68,7 @@ def _examine_store(
         yield door_checks.check_clock("clock of ClickHouse", theirs_ms, (began_ms + now_ms()) / 2)
         now = datetime.fromtimestamp(now_ms() / 1e3, UTC)
         yield store_checks.check_schema(client, files)
-        known = [*files, *(file for file in schema_files(otel_traces=True) if file not in files)]
+        known = [*files, *(file for file in all_schema_files() if file not in files)]
         yield view_checks.check_views(client, known, is_embedded=bool(state.get("store")))
         yield store_checks.check_windows(client, files)
         yield store_checks.check_ttls(client, files, state.get("retention_pinned", {}))

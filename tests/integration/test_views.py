@@ -10,11 +10,11 @@ from clickhouse_connect.driver.client import Client
 from collector.doctor.check import Check, Verdict
 from collector.doctor.store import reading
 from collector.doctor.view_checks import check_views
-from collector.migrations import SchemaFile, apply_schema, schema_files
+from collector.migrations import SchemaFile, all_schema_files, apply_schema
 from collector.views import make_anew, views_astray
 from tests.fixtures.running import ROOT, running_collector, tachograph
 
-ALL = schema_files(otel_traces=True)
+ALL = all_schema_files()
 OTHERWISE = "SELECT toDate(received_at) AS received_on, service_instance_id, graph_name FROM graph_executions"
 
 
