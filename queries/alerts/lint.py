@@ -25,6 +25,10 @@ WATCHED_COLUMNS: Final[Mapping[Watched, tuple[str, ...]]] = {
         "store_bytes",
         "store_dropped_rows",
         "disk_free_bytes",
+        "look_failing_s",
+        "look",
+        "look_failure",
+        "look_error",
     ),
     "evaluator": ("blind_s", "rules_failing", "evaluations_skipped", "failing"),
 }

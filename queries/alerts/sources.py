@@ -222,4 +222,19 @@ def row_of(state: Mapping[str, Any]) -> dict[str, Any]:
         "store_bytes": store.get("bytes", 0),
         "store_fraction": store["bytes"] / store["bytes_max"] if store.get("bytes_max") else 0.0,
         "store_dropped_rows": store.get("dropped_rows", 0),
+        **_failing_look(state.get("looks", {})),
+    }
+
+
+def _failing_look(looks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Of what a collector sees to now and again, that which has failed for longest."""
+    failing = {name: look for name, look in looks.items() if look["failed_in_row"]}
+    if not failing:
+        return {"look_failing_s": 0.0, "look": "", "look_failure": "", "look_error": ""}
+    name, look = max(failing.items(), key=lambda one: float(one[1]["failing_s"]))
+    return {
+        "look_failing_s": float(look["failing_s"]),
+        "look": name,
+        "look_failure": look["failure"],
+        "look_error": look["error"],
     }

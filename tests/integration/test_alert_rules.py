@@ -315,6 +315,17 @@ def test_store_full(fleet: Fleet) -> None:
     assert watch.entry.annotations["summary"] == "The embedded store takes 74% of what it may"
 
 
+def test_look_failing(fleet: Fleet) -> None:
+    watch = Watch(fleet, "LookFailing")
+    failing = {"look": "judging", "look_failure": "cells not judged", "look_error": "Code: 47. no such column"}
+    for failing_s, state in ((300.0, "inactive"), (300.1, "firing"), (900.0, "firing")):
+        watch.see([{"look_failing_s": failing_s, **failing}], failing_s)
+        assert watch.state == state
+    assert watch.entry.annotations["summary"] == "The collector fails at judging: cells not judged for 900 s"
+    assert watch.entry.annotations["description"] == "Code: 47. no such column"
+    assert watch.end_seeing([{"look_failing_s": 0.0, "look": "", "look_failure": "", "look_error": ""}], 930.0) == ENDED
+
+
 def test_alerts_blind(fleet: Fleet) -> None:
     watch = Watch(fleet, "AlertsBlind")
     for blind_s, state in ((60.0, "inactive"), (60.1, "firing")):

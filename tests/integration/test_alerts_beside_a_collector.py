@@ -15,14 +15,16 @@ from collector.http_server import HttpServer
 from collector.metrics import CollectorMetrics
 from collector.ports import bind, port_of
 from collector.receivers.health import HealthReceiver
+from collector.repeated_look import LookState
 from collector.spool.database import spool_file
 from collector.spool.spool import Spool
 from collector.state import state_of
+from queries.alerts.lint import WATCHED_COLUMNS
 from queries.alerts.loading import load_rules
 from queries.alerts.sources import StoredSource
 from queries.errors import OtherStoreError
 
-BACKLOG, SILENT = (load_rules().named(name) for name in ("CollectorBacklog", "EngineSilent"))
+BACKLOG, SILENT, FAILING = (load_rules().named(name) for name in ("CollectorBacklog", "EngineSilent", "LookFailing"))
 NOW = datetime(2026, 11, 2, tzinfo=UTC)
 
 
@@ -33,7 +35,10 @@ class Telling:
         self.store_id = store_id
         listening = bind("127.0.0.1", 0, "no setting")
         self.url = f"http://127.0.0.1:{port_of(listening)}"
-        health = HealthReceiver(Health(), CollectorMetrics(), lambda: state_of(spool, store_id=self.store_id))
+        self.looks: dict[str, LookState] = {}
+        health = HealthReceiver(
+            Health(), CollectorMetrics(), lambda: state_of(spool, store_id=self.store_id, looks=self.looks)
+        )
         self.server = HttpServer(Starlette(routes=health.routes), listening, "telling")
 
 
@@ -44,6 +49,22 @@ def telling(clickhouse: Client, tmp_path: Path) -> Iterator[Telling]:
         told.server.start()
         yield told
         told.server.stop()
+
+
+def test_of_looks_that_fail_the_one_that_has_longest_is_told(telling: Telling, clickhouse_url: str) -> None:
+    source = StoredSource(clickhouse_url, telling.url)
+
+    def told() -> list[object]:
+        (row,) = source.rows(FAILING, NOW, is_now=True)
+        return [row[name] for name in ("look_failing_s", "look", "look_failure", "look_error")]
+
+    assert told() == [0.0, "", "", ""]
+    telling.looks["judging"] = LookState("cells not judged", 3.0)
+    assert told() == [0.0, "", "", ""]
+    telling.looks["judging"] = LookState("cells not judged", 400.0, 40, 40, 395.0, "no such column")
+    telling.looks["store bound"] = LookState("the store's size is not known", 30.0, 1, 1, 5.0, "away")
+    assert told() == [395.0, "judging", "cells not judged", "no such column"]
+    assert not set(WATCHED_COLUMNS["collector"]) - source.rows(FAILING, NOW, is_now=True)[0].keys()
 
 
 def test_what_another_stores_collector_tells_is_not_believed(telling: Telling, clickhouse_url: str) -> None:
