@@ -20,6 +20,7 @@ from dashboards.questions.fleet import (
     Filters,
     Fleet,
     engines_in,
+    engines_shown,
     fleet,
     legend_words,
     on_page,
@@ -161,7 +162,7 @@ def stuck_stretches(stretches: pd.DataFrame) -> None:
 def live(time_range: TimeRange, filters: Filters, order: str, options: dict[str, list[str]]) -> None:
     """Everything that changes while one looks."""
     engines = engines_in(time_range)
-    if offered(engines.rows) != options:
+    if offered(engines_shown(engines, time_range)) != options:
         st.rerun()
     found = fleet(engines.rows, filters)
     problems = st.container()
@@ -179,7 +180,7 @@ bar = control_bar()
 with bar:
     chosen_range = choose_range(DEFAULT_RANGE, width=FILTER_PX)
 # Asked outside of the bar: what is said while one waits would push its controls aside.
-choices = offered(engines_in(chosen_range).rows)
+choices = offered(engines_shown(engines_in(chosen_range), chosen_range))
 with bar:
     chosen_names = {name: choose(name, choices[name]) for name in FILTERS}
     chosen_filters = Filters(

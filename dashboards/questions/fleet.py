@@ -4,6 +4,7 @@ Cells as long as they can be looked at; beyond that, stretches of them (`fleet_s
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -86,11 +87,11 @@ def fleet(engines: pd.DataFrame, filters: Filters) -> Fleet:
     chosen = matching(engines, filters)
     if cells_of(chosen) <= CELLS_MAX:
         asked = dict(filters.time) if cells_of(engines) <= CELLS_MAX else filters.parameters
-        return Fleet(narrowed(still_heard_of(cells_now(filters.ask, **asked), filters), filters), 0)
+        return Fleet(narrowed(still_heard_of(cells_now(filters.ask, **asked), dict(filters.time)), filters), 0)
     heard_of = chosen.rename(columns={"last_seen": "ended_at"})
     stretch_s = stretch_of(seen_at(heard_of).max() - chosen.first_seen.min())
     found = slow_answer("fleet_stretches", stretch_s=stretch_s, concurrency=filters.concurrency, **filters.parameters)
-    return Fleet(still_heard_of(found, filters), stretch_s)
+    return Fleet(still_heard_of(found, dict(filters.time)), stretch_s)
 
 
 def stuck_cells(filters: Filters) -> Answer:
@@ -126,9 +127,14 @@ def cells_of(engines: pd.DataFrame) -> int:
 
 
 def engines_in(time_range: TimeRange) -> Answer:
-    """The engines of a time range."""
+    """The engines of a time range, by their own clocks."""
     ask = slow_answer if time_range.is_steady else answer
     return ask("engines", **time_parameters(time_range))
+
+
+def engines_shown(engines: Answer, time_range: TimeRange) -> pd.DataFrame:
+    """Those of `engines_in` whose cells `fleet` leaves: what filters offer."""
+    return still_heard_of(engines, time_parameters(time_range)).rows
 
 
 def matching(engines: pd.DataFrame, filters: Filters) -> pd.DataFrame:
@@ -158,10 +164,14 @@ def narrowed(told: Answer, filters: Filters) -> Answer:
     return replace(told, rows=rows)
 
 
-def still_heard_of(told: Answer, filters: Filters) -> Answer:
-    """Cells or stretches without engines that were last heard of before a time up to now began: a clock that was ahead put their
-    cells into it, and would keep them there for as long as it was ahead."""
-    asked = dict(filters.time)
+def still_heard_of(told: Answer, asked: Mapping[str, str | int]) -> Answer:
+    """Cells, stretches or engines without the engines that were last heard of before a time up to now began: a clock that was
+    ahead put them into it, and would keep them there for as long as it was ahead.
+
+    Args:
+        told: Rows of `cells`, `fleet_stretches` or `engines`.
+        asked: The parameters of the time.
+    """
     if told.rows.empty or told.at is None or "from_" not in asked or "to" in asked:
         return told
     since = pd.Timestamp(instant(asked["from_"], told.at.timestamp), tz="UTC")

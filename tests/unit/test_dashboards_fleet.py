@@ -9,6 +9,7 @@ import pytest
 from dashboards.charts.fleet_grid import COMPACT, fleet_grid, grid_rows
 from dashboards.questions import fleet
 from dashboards.questions.fleet import Filters
+from dashboards.questions.ranges import RANGES, TimeRange, held_range
 from dashboards.reading.answers import Answer
 from dashboards.words.cells import fleet_sentence
 from dashboards.words.tables import stretches_table, stuck_table
@@ -159,6 +160,27 @@ def test_an_engine_that_is_gone_is_not_kept_by_a_clock_that_was_ahead(
     monkeypatch.setattr(fleet, "slow_answer", lambda *_, **__: told)
     in_stretches = fleet.fleet(engines(200, 2880), Filters(time, ())).told.rows
     assert list(in_stretches.service_instance_id.unique()) == left
+
+
+@pytest.mark.parametrize(
+    ("time_range", "offered"),
+    [
+        (RANGES["30 min"], ["node-0"]),
+        (RANGES["12 h"], ["node-0"]),
+        (RANGES["all"], ["node-0", "node-1"]),
+        (held_range(BEGIN, BEGIN + timedelta(days=8), ""), ["node-0", "node-1"]),
+    ],
+    ids=["live", "longer", "all", "held"],
+)
+def test_filters_do_not_offer_what_an_engine_that_is_gone_had(time_range: TimeRange, offered: list[str]) -> None:
+    """The second one's clock was a week ahead, and by that its last execution is yet to come."""
+    rows = engines(2, 60)
+    heard = rows.last_received_at[0]
+    rows = rows.assign(
+        last_received_at=[heard, heard - pd.Timedelta("1D")], last_seen=[heard, heard + pd.Timedelta("6D")]
+    )
+    told = Answer(rows, heard.to_pydatetime())
+    assert list(fleet.engines_shown(told, time_range).host_name) == offered
 
 
 @pytest.mark.parametrize("query", ["live_stuck", "stuck_plain"])
