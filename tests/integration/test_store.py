@@ -48,10 +48,36 @@ with open_store(Path(sys.argv[1])) as client:
     print(client.query("SELECT value FROM system.server_settings WHERE name = 'query_condition_cache_size'").first_row[0])
 """
 
+MERGER = """
+import sys
+import time
+from pathlib import Path
+from collector.clickhouse import open_store
+with open_store(Path(sys.argv[1])) as client:
+    client.command("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x")
+    replaced = "SELECT count() FROM system.parts WHERE table = 't' AND NOT active"
+    for _ in range(2):
+        for n in range(3):
+            client.command(f"INSERT INTO t VALUES ({n})")
+        client.command("OPTIMIZE TABLE t FINAL")
+        deadline = time.monotonic() + 60
+        while client.query(replaced).first_row[0] and time.monotonic() < deadline:
+            time.sleep(0.2)
+    print(client.query(replaced).first_row[0], client.query("SELECT count() FROM t").first_row[0])
+    client.command("CREATE TABLE large (x UInt64) ENGINE = MergeTree ORDER BY tuple()")
+    for _ in range(2):
+        client.command("INSERT INTO large SELECT rand64() FROM numbers(100000)")
+    syncs = "SELECT sum(value) FROM system.events WHERE event = 'FileSync'"
+    before = client.query(syncs).first_row[0]
+    for table in ("t", "large"):
+        client.command(f"OPTIMIZE TABLE {table} FINAL SETTINGS optimize_skip_merged_partitions = 0")
+        print(client.query(syncs).first_row[0] > before)
+"""
+
 
 def opened(data_dir: Path, script: str = OPENER) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", script, str(data_dir)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script, str(data_dir)], capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -72,6 +98,13 @@ def test_letting_go_of_many_parts_starts_no_threads_and_caches_have_a_bound(tmp_
     threads, cache_bytes = map(int, opened(tmp_path, DROPPER).split())
     assert threads < 20
     assert cache_bytes == 8 * 1024**2
+
+
+def test_parts_that_a_merge_has_replaced_are_let_go_of_within_seconds_and_a_large_merge_is_synced(
+    tmp_path: Path,
+) -> None:
+    """Without a word in the engine's configuration: after 30 s at first, then when there are 300, or after 5 minutes."""
+    assert opened(tmp_path, MERGER) == "0 6\nFalse\nTrue\n"
 
 
 def test_what_was_stored_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
