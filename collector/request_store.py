@@ -22,6 +22,9 @@ WHERE request_id IN {request_ids:Array(String)}
 GROUP BY request_id
 """
 
+_FORGET: Final = "DELETE FROM request_outcomes WHERE request_id IN {request_ids:Array(String)}"
+_ENGINE: Final = "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'request_outcomes'"
+
 _LOST: Final = f"""
 SELECT
     (SELECT count() FROM graph_executions WHERE {ARRIVED})
@@ -106,6 +109,17 @@ class RequestStore:
                 "insert_deduplication_token": token or token_of(one.request_id for one in batch),
             },
         )
+
+    def insert_anew(self, batch: list[ReceivedRequest], token: str) -> None:
+        """Store a batch that ClickHouse took before and does not have, or not all of it, by another token.
+
+        What it noted of the outcome is forgotten first: else each of these requests would count twice as stored. Not so on
+        a cluster, where a distributed table lets nothing be deleted through it.
+        """
+        ((engine,),) = self._client.query(_ENGINE, settings=self._read_settings).result_rows
+        if engine != "Distributed":
+            self._client.command(_FORGET, parameters={"request_ids": [one.request_id for one in batch]})
+        self.insert(batch, token)
 
 
 def _pieces(batch: Iterable[ReceivedRequest]) -> Generator[bytes, None, None]:

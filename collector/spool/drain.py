@@ -28,6 +28,7 @@ from collector.spool.faults import from_the_engine, of_the_data
 from collector.spool.records import Batch, token_of
 from collector.spool.spool import Spool
 from collector.spool.verdict import verdict_of
+from engine_hooks.commands.counting import counted
 
 log = structlog.get_logger(__name__)
 
@@ -40,12 +41,18 @@ _REMEMBERED_MS: Final = 6 * 86_400_000
 """ClickHouse keeps outcomes for 7 days: of what came within this, it has them."""
 
 
+class InsertUnknownError(CollectorError):
+    """ClickHouse took an insert, and knows nothing of what was in it."""
+
+
 class Store(Protocol):
     """Where requests are kept: `RequestStore`, which says what the methods promise."""
 
     def outcomes(self, request_ids: Iterable[str]) -> dict[str, Outcome]: ...
 
     def insert(self, batch: list[ReceivedRequest], token: str = "") -> None: ...
+
+    def insert_anew(self, batch: list[ReceivedRequest], token: str) -> None: ...
 
     def has_lost(self, batch: list[ReceivedRequest]) -> bool: ...
 
@@ -246,17 +253,36 @@ class Drain:
         # before the first attempt is left out. What is stored already is not stored again, span by span.
         new = [one for one in batch.requests if one.request_id not in move.before]
         if new:
-            # With fewer rows it is another insert, and must bear another token.
-            store.insert(new, batch.token if not move.before else token_of(one.request_id for one in new))
-            if move.again and store.has_lost(new):
-                log.warning("insert made again, because ClickHouse went down in the middle of it", requests=len(new))
-                store.insert(new, token_of((batch.token, "again")))
-            if move.again and (mended := store.mend(new, batch.token)):
-                log.warning("rollups completed, because ClickHouse went down in the middle of an insert", tables=mended)
-            known |= store.outcomes(one.request_id for one in new)
-            if unknown := sum(one.request_id not in known and _is_remembered(one) for one in new):
-                log.error("ClickHouse took requests and knows nothing of them: look for them", requests=unknown)
+            known |= self._inserted(store, move, new)
         return {one.request_id: _outcome_of(one, known, move.before) for one in batch.requests}
+
+    def _inserted(self, store: Store, move: "_Move", new: list[ReceivedRequest]) -> dict[str, Outcome]:
+        """Insert these, and return what ClickHouse says of them.
+
+        Raises:
+            InsertUnknownError: nothing, at the first attempt.
+        """
+        batch = move.batch
+        # With fewer rows it is another insert, and must bear another token.
+        store.insert(new, batch.token if not move.before else token_of(one.request_id for one in new))
+        if move.again and store.has_lost(new):
+            log.warning("insert made again, because ClickHouse went down in the middle of it", requests=len(new))
+            store.insert_anew(new, token_of((batch.token, "again")))
+        if move.again and (mended := store.mend(new, batch.token)):
+            log.warning("rollups completed, because ClickHouse went down in the middle of an insert", tables=mended)
+        known = store.outcomes(one.request_id for one in new)
+        if not (unknown := _unknown(new, known)):
+            return known
+        if not move.again:
+            raise InsertUnknownError(
+                f"ClickHouse took {counted(unknown, 'request')} and knows nothing of them: they are inserted again"
+            )
+        # By the same token it passes for a repetition. What is stored after all is not stored again, span by span.
+        store.insert_anew(new, token_of((batch.token, "unknown")))
+        known = store.outcomes(one.request_id for one in new)
+        if unknown := _unknown(new, known):
+            log.error("ClickHouse took requests and knows nothing of them: look for them", requests=unknown)
+        return known
 
     def _refused(self, batch: Batch, error: Exception) -> None:
         """Halve a batch, so that the next attempts find what is wrong; a request that stands alone is set aside."""
@@ -324,6 +350,11 @@ class _Move:
     began: float = field(default_factory=time.monotonic)
     again: bool = False
     """An attempt came before, by this process or another."""
+
+
+def _unknown(requests: Iterable[ReceivedRequest], known: Mapping[str, Outcome]) -> int:
+    """How many of these ClickHouse should know, and does not."""
+    return sum(one.request_id not in known and _is_remembered(one) for one in requests)
 
 
 def _is_remembered(one: ReceivedRequest) -> bool:

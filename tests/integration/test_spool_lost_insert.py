@@ -28,6 +28,30 @@ def test_what_was_noted_and_lost_is_noticed_and_stored(clickhouse: Client) -> No
     assert count(clickhouse) == 1
 
 
+def test_made_anew_it_counts_once(clickhouse: Client) -> None:
+    """Its outcome was recorded with the executions that were lost, and is again with those that are stored now."""
+    store = RequestStore(clickhouse)
+    batch = [ReceivedRequest.of(f"{n}", request_of([case]), ARRIVED_UNIX_MS + n) for n, case in enumerate(STORED[:3])]
+    store.insert(batch, "token")
+    first = store.outcomes(one.request_id for one in batch)
+    clickhouse.command("ALTER TABLE graph_executions DELETE WHERE true SETTINGS mutations_sync = 2")
+    store.insert_anew(batch[:2], "another token")
+    assert store.outcomes(one.request_id for one in batch) == first
+    assert count(clickhouse) == sum(first[one.request_id].stored for one in batch[:2]) > 0
+
+
+def test_what_is_there_after_all_is_not_stored_again(clickhouse: Client) -> None:
+    store = RequestStore(clickhouse)
+    batch = [ReceivedRequest.of("one", request_of(STORED[:3]), ARRIVED_UNIX_MS)]
+    store.insert(batch, "token")
+    stored, outcomes = count(clickhouse), store.outcomes(["one"])
+    clickhouse.command("ALTER TABLE request_outcomes DELETE WHERE true SETTINGS mutations_sync = 2")
+    store.insert(batch, "token")
+    assert store.outcomes(["one"]) == {}, "the token passes for a repetition"
+    store.insert_anew(batch, "another token")
+    assert (count(clickhouse), store.outcomes(["one"])) == (stored, outcomes)
+
+
 ROLLUPS = ("cell_graphs", "cell_windows", "engine_seconds")
 
 

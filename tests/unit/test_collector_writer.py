@@ -131,6 +131,18 @@ def test_an_insert_that_clickhouse_knows_nothing_of_afterwards_is_told(tmp_path:
     assert [(one["log_level"], one["requests"]) for one in told] == ([] if takes else [("error", 1)])
 
 
+def test_an_insert_that_was_noted_and_is_in_no_table_is_made_by_another_token(tmp_path: Path) -> None:
+    store = FakeStore()
+    store.tokens = [token_of([request_id_of(request(1))])]
+    with capture_logs() as logged, writing(store, tmp_path) as written:
+        assert written.writer.accept(request(1), "grpc").result(60).stored == 1
+        eventually(lambda: drained(written))
+        assert written.spool.ledger() == {"grpc": Ledger(received=1, stored=1)}
+    assert store.stored == [request_id_of(request(1))]
+    assert store.attempts == 3, "once more by the same token, in case that it was only late, then by another"
+    assert {one["log_level"] for one in logged} <= {"info", "warning"}
+
+
 def test_a_request_that_only_clickhouse_remembers_is_not_stored_again(tmp_path: Path) -> None:
     store = FakeStore()
     store.known = {request_id_of(request(1)): Outcome(stored=1)}
