@@ -67,6 +67,37 @@ def test_of_instances_that_disagree_the_furthest_is_told(
     assert abs(since - (datetime.now(UTC) - timedelta(seconds=400))) < timedelta(seconds=45)
 
 
+def test_an_instance_that_is_in_step_hides_no_other_of_its_host_that_is_ahead(clickhouse: Client) -> None:
+    arrive(clickhouse, "host", engine="in step", first_s_ago=600, count=20)
+    arrive(clickhouse, "host", engine="off", first_s_ago=400, count=13, delay_s=-299)
+    (found,) = clock_offsets(clickhouse)
+    assert (found.host, found.offset_s) == ("host", 299)
+    assert abs(found.since.replace(tzinfo=UTC) - (datetime.now(UTC) - timedelta(seconds=400))) < timedelta(seconds=45)
+
+
+@pytest.mark.parametrize(("in_step_until_s_ago", "told"), [(0, []), (200, ["host"])], ids=["beside it", "before"])
+def test_what_is_behind_beside_one_that_is_in_step_sends_late(
+    clickhouse: Client, in_step_until_s_ago: float, told: list[str]
+) -> None:
+    count = int((600 - in_step_until_s_ago) / 30)
+    arrive(clickhouse, "host", engine="in step", first_s_ago=600, count=count)
+    arrive(clickhouse, "host", engine="late", first_s_ago=600, count=20, delay_s=181)
+    assert [found.host for found in clock_offsets(clickhouse)] == told
+
+
+def test_an_engine_that_is_started_after_its_hosts_clock_was_mended_tells_that_it_is(clickhouse: Client) -> None:
+    arrive(clickhouse, "host", engine="before", first_s_ago=600, count=10, delay_s=-300)
+    arrive(clickhouse, "host", engine="after", first_s_ago=200, count=6)
+    assert clock_offsets(clickhouse) == []
+
+
+def test_an_engine_that_saw_its_hosts_clock_mended_tells_of_one_that_ended_before(clickhouse: Client) -> None:
+    for engine, count in (("ended", 8), ("runs on", 12)):
+        arrive(clickhouse, "host", engine=engine, first_s_ago=600, count=count, delay_s=-300)
+    arrive(clickhouse, "host", engine="runs on", first_s_ago=200, count=6)
+    assert clock_offsets(clickhouse) == []
+
+
 def test_the_metric_names_the_host(clickhouse: Client) -> None:
     arrive(clickhouse, "ahead", delay_s=-300)
     metrics = CollectorMetrics()
