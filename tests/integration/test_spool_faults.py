@@ -6,7 +6,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,7 +100,7 @@ def assert_all_stored(setting: Setting, acknowledged: int) -> None:
         rows, different, engines = client.query(
             "SELECT count(), uniqExact(service_instance_id, graph_sequence), uniqExact(service_instance_id) FROM graph_executions"
         ).first_row
-        assert rows == different == ledger.stored >= acknowledged
+        assert rows == different == ledger.stored >= acknowledged, came_later(client, ledger.stored)
         assert engines == 4
         late = client.query(
             "SELECT countIf(received_at < before) FROM (SELECT received_at, lagInFrame(received_at, 1, received_at)"
@@ -108,6 +108,15 @@ def assert_all_stored(setting: Setting, acknowledged: int) -> None:
             " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS before FROM graph_executions)"
         ).first_row
         assert late == (0,)
+
+
+def came_later(client: Client, stored: int) -> str:
+    """Of executions that are not there: whether they are some time afterwards, and what ClickHouse says of their requests."""
+    asked = "SELECT (SELECT count() FROM graph_executions), (SELECT sum(stored) FROM request_outcomes)"
+    with suppress(AssertionError):
+        eventually(lambda: client.query(asked).first_row[0] == stored, within_s=30)
+    executions, outcomes = client.query(asked).first_row
+    return f"after up to 30 s: {executions} executions are there, outcomes say {outcomes}, the ledger {stored}"
 
 
 def status_of(collector: Collector) -> int:
