@@ -61,7 +61,8 @@ def tokens_by_second(executions: pd.DataFrame) -> pd.DataFrame:
         & (seconds + pd.Timedelta(SECOND) <= ended.max())
     )
     drawn = pd.DataFrame({"second": seconds[whole], "tokens_per_s": by_second[whole]}).reset_index(drop=True)
-    # The step's right end, so that the last second has a width.
-    closing = drawn.iloc[-1:].assign(second=drawn.second.iloc[-1:] + pd.Timedelta(SECOND))
-    drawn = pd.concat([drawn, closing], ignore_index=True)
+    # The step's right end, so that the last second, and the last before one that is not known, has a width.
+    is_last = drawn.tokens_per_s.notna() & drawn.tokens_per_s.shift(-1).isna()
+    closing = drawn[is_last].assign(second=drawn.second + pd.Timedelta(SECOND))
+    drawn = pd.concat([closing, drawn]).sort_values("second", kind="stable", ignore_index=True)
     return drawn.assign(second_ms=times.epoch_ms(drawn.second), second_utc=times.utc(drawn.second))

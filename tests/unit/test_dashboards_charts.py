@@ -336,8 +336,9 @@ class TestThroughput:
         rows = executions(100)
         silent = rows.ended_at.dt.floor("1s") == BEGIN.floor("1s") + pd.Timedelta("2s")
         drawn = throughput.tokens_by_second(rows.assign(batch_tokens_emitted=rows.batch_tokens_emitted.mask(silent)))
-        assert drawn.tokens_per_s.isna().sum() == 1
-        assert 0.0 not in list(drawn.tokens_per_s)
+        assert list(drawn.tokens_per_s.dropna()) == [2000.0] * 5, "three seconds, and the ends of two stretches"
+        (missing,) = drawn.second_ms[drawn.tokens_per_s.isna()]
+        assert missing in list(drawn.second_ms[drawn.tokens_per_s.notna()]), "the second before it is drawn to its end"
 
     def test_without_decoding_no_tokens_are_none(self) -> None:
         rows = executions(60, batch_tokens_emitted=pd.array([0] * 60, "Int64"), graph_kind="prefill")
