@@ -136,7 +136,7 @@ def test_starts_and_accepts_while_clickhouse_is_away_and_makes_the_schema_when_i
         assert all(sender.statuses == {200} for sender in made)
 
 
-@pytest.mark.parametrize("fault", ["away", "500s", "slow", "refusing", "answers_lost"])
+@pytest.mark.parametrize("fault", ["away", "500s", "slow", "refusing", "answers_lost", "hung_up"])
 def test_a_fault_that_passes_is_not_noticed(setting: Setting, fault: str) -> None:
     with setting.collecting() as collector, senders() as made:
         with sending(made, collector.urls()["otlp_http"]) as acknowledged:
@@ -168,6 +168,8 @@ def begin(setting: Setting, fault: str) -> None:
         proxy.slow_inserts_s = 1.0
     elif fault == "answers_lost":
         proxy.lost_answers = 5
+    elif fault == "hung_up":
+        proxy.hung_up = 5
     else:
         with setting.client() as client:
             client.command("ALTER TABLE request_outcomes DROP COLUMN other_spans")
@@ -177,6 +179,8 @@ def begin(setting: Setting, fault: str) -> None:
 def end(setting: Setting, fault: str) -> None:
     if fault == "answers_lost":
         eventually(lambda: setting.proxy.lost_answers <= 0)
+    if fault == "hung_up":
+        eventually(lambda: setting.proxy.hung_up <= 0)
     if fault == "refusing":
         with setting.client() as client:
             client.command("ALTER TABLE request_outcomes ADD COLUMN other_spans UInt64")
