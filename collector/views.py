@@ -50,7 +50,8 @@ class Astray(NamedTuple):
 def views_astray(client: Client, known: Iterable[SchemaFile]) -> list[Astray]:
     """Views that differ from what the files that were applied made, or are gone; on a cluster, those of this host.
 
-    Nothing is said of a store to which another version applied files: it may have changed views.
+    Nothing is said of what another version made: of no view where it applied files that are not known, which may have
+    changed views, and of none whose file was another one then.
 
     Args:
         client: On the database; it may be one that only reads.
@@ -60,10 +61,11 @@ def views_astray(client: Client, known: Iterable[SchemaFile]) -> list[Astray]:
         ClickHouseError: as it comes.
     """
     files = {file.name: file for file in known}
-    applied = {str(name) for (name,) in client.query("SELECT file_name FROM schema_changes").result_rows}
-    if applied - files.keys():
+    rows = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
+    applied = {str(name): str(sha256) for name, sha256 in rows}
+    if applied.keys() - files.keys():
         return []
-    in_force = [file for name, file in files.items() if name in applied]
+    in_force = [file for name, file in files.items() if applied.get(name) == file.sha256]
     found = _found(client)
     return [
         Astray(name, file, name in found)

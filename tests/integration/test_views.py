@@ -59,6 +59,17 @@ def test_of_a_newer_versions_store_nothing_is_said(clickhouse: Client, clickhous
     assert checked(clickhouse_url).verdict is Verdict.OK
 
 
+def test_of_a_view_whose_file_was_another_one_nothing_is_said(clickhouse: Client) -> None:
+    changed = [
+        file._replace(statement=file.statement.replace("AS executions", "AS runs"))
+        if "fill_cell_graphs" in file.name
+        else file
+        for file in ALL
+    ]
+    assert changed != ALL
+    assert views_astray(clickhouse, changed) == []
+
+
 def test_made_anew_they_are_the_schemas_again(clickhouse: Client) -> None:
     clickhouse.command(f"ALTER TABLE fill_cell_graphs MODIFY QUERY {OTHERWISE}")
     clickhouse.command("DROP VIEW store_executions")
