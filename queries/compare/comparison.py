@@ -13,6 +13,7 @@ from queries.compare.pairing import LeftOut, Matched, Pair, matched
 from queries.compare.shifts import (
     ERROR_RATE,
     PAIRS_MIN,
+    SAME_ARM_MIN,
     Shift,
     holm,
     pairs_needed,
@@ -107,7 +108,7 @@ class Group(NamedTuple):
     """Exact McNemar test: of the pairs in which one cell is stuck, how one-sided they are."""
     verdict: Verdict
     more_cells: MoreCells | None
-    """None where the verdict is reached."""
+    """None where the verdict is reached, or hangs on what one arm differs from itself, which is not known."""
 
 
 class Comparison(NamedTuple):
@@ -171,7 +172,15 @@ def compared(
     rows = judged(drafts, kind, smallest_shift)
     groups = tuple(rows[: len(members)])
     return Comparison(
-        arms, tuple(by), metric, smallest_shift, groups, rows[-1], found.left_out, found.apart, notes_on(found, groups)
+        arms,
+        tuple(by),
+        metric,
+        smallest_shift,
+        groups,
+        rows[-1],
+        found.left_out,
+        found.apart,
+        notes_on(found, groups, smallest_shift),
     )
 
 
@@ -251,7 +260,8 @@ def judged(drafts: Sequence[Group], kind: MetricKind, smallest_shift: float) -> 
     for draft, p_value in zip(drafts, adjusted, strict=True):
         row = draft._replace(p_value_adjusted=p_value)
         verdict = verdict_on(row, kind, smallest_shift)
-        more = more_cells(row.shift, smallest_shift, len(drafts)) if verdict is Verdict.UNDETERMINED else None
+        is_open = verdict is Verdict.UNDETERMINED and not lacks_band(row, smallest_shift)
+        more = more_cells(row.shift, smallest_shift, len(drafts)) if is_open else None
         rows.append(row._replace(verdict=verdict, more_cells=more))
     return rows
 
@@ -262,12 +272,12 @@ def verdict_on(row: Group, kind: MetricKind, smallest_shift: float) -> Verdict:
     Better or worse takes the test and the interval of the mean: the usual pair has shifted, and so has
     what all of them come to. Within noise takes both intervals, inside the band of one arm against itself
     and inside the smallest shift that matters: on a noisy host the band alone would wave everything through.
+    An arm that repeats itself exactly has a band of no width: another that does the same lies inside it.
     """
     typical, mean = row.shift.hodges_lehmann_interval, row.shift.mean_interval
     if typical is None or mean is None:
         return Verdict.UNDETERMINED
-    negligible = min(row.same_arm_band or 0.0, smallest_shift)
-    if typical.inside(negligible) and mean.inside(negligible):
+    if row.same_arm_band is not None and is_negligible(row.shift, min(row.same_arm_band, smallest_shift)):
         return Verdict.WITHIN_NOISE
     if row.p_value_adjusted > ERROR_RATE:
         return Verdict.UNDETERMINED
@@ -276,6 +286,17 @@ def verdict_on(row: Group, kind: MetricKind, smallest_shift: float) -> Verdict:
     if max(mean.high, row.shift.hodges_lehmann) < 0:
         return Verdict.WORSE if kind.more_is_better else Verdict.BETTER
     return Verdict.UNDETERMINED
+
+
+def lacks_band(row: Group, smallest_shift: float) -> bool:
+    """Whether nothing but the band is missing for it to be within noise."""
+    return row.same_arm_band is None and is_negligible(row.shift, smallest_shift)
+
+
+def is_negligible(shift: Shift, half_width: float) -> bool:
+    """Whether the shift is known to be no larger than this."""
+    typical, mean = shift.hodges_lehmann_interval, shift.mean_interval
+    return typical is not None and mean is not None and typical.inside(half_width) and mean.inside(half_width)
 
 
 def more_cells(shift: Shift, smallest_shift: float, tests: int) -> MoreCells:
@@ -288,7 +309,7 @@ def more_cells(shift: Shift, smallest_shift: float, tests: int) -> MoreCells:
     return MoreCells(missing(smallest_shift) or 0, missing(shift.hodges_lehmann))
 
 
-def notes_on(found: Matched, groups: Sequence[Group]) -> tuple[str, ...]:
+def notes_on(found: Matched, groups: Sequence[Group], smallest_shift: float) -> tuple[str, ...]:
     """What limits the comparison, in sentences."""
     notes = []
     small = sum(group.shift.pairs < PAIRS_MIN for group in groups)
@@ -296,6 +317,11 @@ def notes_on(found: Matched, groups: Sequence[Group]) -> tuple[str, ...]:
         notes.append(
             f"{small} of {len(groups)} groups have fewer than {PAIRS_MIN} pairs: even if all of them point one way,"
             " p is at least 0.06, so nothing is decided there"
+        )
+    if bandless := sum(lacks_band(group, smallest_shift) for group in groups):
+        notes.append(
+            f"{bandless} of {len(groups)} groups have fewer than {SAME_ARM_MIN} neighbouring cells of one arm: what an arm"
+            " differs from itself is not known, so a shift of nothing is not within noise there"
         )
     first = sum(pair.before_ran_first for pair in found.pairs)
     if len(found.pairs) > 1 and first in (0, len(found.pairs)):

@@ -40,7 +40,8 @@ class Interval(NamedTuple):
     high: float
 
     def inside(self, half_width: float) -> bool:
-        return -half_width < self.low and self.high < half_width
+        """Whether it lies within ± this, limits and all: no difference at all lies in a band of no width."""
+        return -half_width <= self.low and self.high <= half_width
 
 
 class Shift(NamedTuple):

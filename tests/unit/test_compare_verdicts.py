@@ -125,6 +125,57 @@ def test_arms_alike_to_the_token() -> None:
     assert (row.shift.hodges_lehmann, row.shift.p_value, row.verdict) == (0.0, 1.0, Verdict.WITHIN_NOISE)
 
 
+@pytest.mark.parametrize("rate", [0.0, 1000.0])
+def test_cells_that_are_all_alike_are_within_noise(rate: float) -> None:
+    # One arm against itself does not differ either: the band has no width, and the shift lies in it.
+    comparison = compared(pairs([rate] * 24, [rate] * 24))
+    row = comparison.overall
+    assert (row.shift.mean_interval, row.same_arm_band) == ((0, 0), 0)
+    assert (row.verdict, row.more_cells) == (Verdict.WITHIN_NOISE, None)
+    for told in (markdown(comparison), json.dumps(document(comparison))):
+        assert "more cells" not in told
+    # A single token more in every cell, and nothing of the kind between cells of one arm.
+    assert only(pairs([1000.0] * 24, [1000.1] * 24)).verdict is Verdict.BETTER
+
+
+def test_without_a_band_nothing_is_within_noise_and_more_pairs_do_not_make_one() -> None:
+    # Six engines that ran one pair each: no arm has a neighbour of its own.
+    cells = [cell for n in range(6) for cell in pairs([1000.0], [1000.0], host=f"node-{n}")]
+    comparison = compared(cells, by=("package",))
+    row = comparison.overall
+    assert (row.shift.pairs, row.same_arm_band, row.verdict, row.more_cells) == (6, None, Verdict.UNDETERMINED, None)
+    assert any("what an arm differs from itself is not known" in note for note in comparison.notes)
+    assert "**undetermined**" in markdown(comparison)
+
+
+def test_an_arm_that_emitted_nothing_is_worse_and_one_against_nothing_better() -> None:
+    some, none = [1000.0 + n for n in range(8)], [0.0] * 8
+    assert only(pairs(some, none)).verdict is Verdict.WORSE
+    assert only(pairs(none, some)).verdict is Verdict.BETTER
+    comparison = compared(pairs(some, none))
+    assert comparison.overall.shift.hodges_lehmann_interval == (-200, -200)
+    assert "| 1,004 -> 0 (0 -> 0) | 8 | -200.00 | -200.00 to -200.00 |" in markdown(comparison)
+    # The host whose cells are all 0 in one arm keeps its row.
+    both = compared([*pairs(some, none), *pairs(some, some, host="node-1")])
+    assert [(row.labels[0], row.shift.pairs) for row in both.groups] == [("node-0", 8), ("node-1", 8)]
+
+
+def test_an_arm_of_which_every_other_cell_crashed_is_worse() -> None:
+    rng = np.random.default_rng(11)
+    rates = [0.0 if n % 2 else 1050 + float(rng.normal(0, 4)) for n in range(24)]
+    row = only(pairs([1000 + float(one) for one in rng.normal(0, 4, 24)], rates))
+    assert (row.verdict, row.shift.pairs) == (Verdict.WORSE, 24)
+    assert row.after.mean == pytest.approx(525, abs=5)
+
+
+def test_cells_of_which_nothing_was_recorded_are_left_out_and_named() -> None:
+    cells = pairs([1000.0 + n for n in range(8)], [1000.5 + n for n in range(7)] + [0.0])
+    unknown = [cell._replace(tokens_per_s=None) if cell.tokens_per_s == 0 else cell for cell in cells]
+    comparison = compared(unknown)
+    assert comparison.overall.shift.pairs == 7
+    assert [one.reason for one in comparison.left_out if one.cell.tokens_per_s is None] == ["nothing measured"]
+
+
 def test_arms_that_do_not_differ_are_seldom_decided() -> None:
     # `make bench-compare` does this 1,000 times with simulated noise. Chance of more than 10 in 120 at 4 %: 0.6 %.
     noises = synthetic_noises(1)
