@@ -76,7 +76,7 @@ def test_exit_codes(mirrored: str) -> None:
         compare(Settings(mirrored), fail_on=[VerdictName.WORSE])
     assert failed.value.exit_code == 6
     with pytest.raises(NothingToCompareError, match="no cells of arm 'before'") as empty:
-        compare(Settings(mirrored), from_="2030-01-01")
+        compare(Settings(mirrored), to="2026-01-01")
     assert empty.value.exit_code == 5
 
 
