@@ -6,6 +6,7 @@ QueriesError               1  root
 │   ├── UnknownQueryError  2
 │   ├── ParameterError     2
 │   ├── UnknownCellError   2
+│   ├── NotSimulatedError  2
 │   └── AmbiguousCellError 2
 ├── OtherStoreError        2  the collector that is named stores in another store than the one that is read
 ├── UnreachableError       3  no ClickHouse answers at the URL
@@ -43,6 +44,15 @@ class ParameterError(CallError):
 
 class UnknownCellError(CallError):
     """Nothing is stored of that cell."""
+
+
+class NotSimulatedError(CallError):
+    """A recorded cell cannot be simulated; the exact form of a replay may be answered all the same."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}: it cannot be simulated; --form exact needs none")
+        self.why = why
+        """What the record lacks."""
 
 
 class AmbiguousCellError(CallError):

@@ -14,11 +14,14 @@ from engine_hooks.contract.names import Purpose
 from engine_hooks.cost_model.model import NEVER_NS, CostModel, Estimate, Measurement, measurement_of
 from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
 from engine_hooks.scheduler.decision import BatchState, Decision
+from engine_hooks.scheduler.errors import SchedulerError
 from engine_hooks.scheduler.graphs import NO_DRAFTS, drafts_under
 from engine_hooks.scheduler.scheduler import Scheduler, SchedulerSettings
 from engine_hooks.simulator.engine import SimulatedEngine
+from engine_hooks.simulator.errors import SimulatorError
 from engine_hooks.simulator.recording import CellLabels
 from engine_hooks.simulator.totals import Totals
+from queries.errors import NotSimulatedError
 from queries.record import CellExecutions
 from queries.replay.acceptance_error import acceptance_error
 from queries.replay.exact import observed_at
@@ -61,8 +64,18 @@ def closed_loop(
 
     Raises:
         UnknownCostModelError: no model bears that name.
+        NotSimulatedError: its record is too short, or lacks what a fit needs.
         CallError: the cell has no decision that can be taken again.
     """
+    cost_model_named(model)
+    try:
+        return fitted_loop(cell, model, seeds, on_run)
+    except (SchedulerError, SimulatorError) as wrong:
+        raise NotSimulatedError(f"cell {cell.cell} fits no engine: {wrong}") from wrong
+
+
+def fitted_loop(cell: CellExecutions, model: str, seeds: int, on_run: Callable[[], object]) -> ClosedLoop:
+    """The same, once the call is known to be right."""
     fit = fitted(cell)
     recorded = recorded_model_of(cell)
 
@@ -123,8 +136,15 @@ def warm(cell: CellExecutions, fit: Fit, model: str) -> CostModel:
 
 
 def simulated(fit: Fit, scheduler: Scheduler, seed: int) -> Simulated:
-    """One run, counted as the record is."""
-    return counted(simulated_executions(fit, scheduler, seed))
+    """One run, counted as the record is.
+
+    Raises:
+        NotSimulatedError: nothing was emitted within the cell's time.
+    """
+    executions = simulated_executions(fit, scheduler, seed)
+    if not any(one.batch_tokens_emitted for one in executions):
+        raise NotSimulatedError("the record is too short, in its time the simulated engine emits nothing")
+    return counted(executions)
 
 
 def simulated_executions(fit: Fit, scheduler: Scheduler, seed: int) -> list[GraphExecution]:

@@ -17,7 +17,7 @@ from engine_hooks.contract.names import GraphKind, Purpose
 from engine_hooks.scheduler.graphs import Graph
 from engine_hooks.simulator.delays import Delay
 from engine_hooks.simulator.parameters import Conditions, Engine, Pause, Phase, Rounds, Scenario
-from queries.errors import CallError
+from queries.errors import CallError, NotSimulatedError
 from queries.record import CellExecutions
 from queries.replay.acceptance import Acceptance, acceptance_of
 from queries.replay.exact import can_be_taken_again, observed_at
@@ -26,8 +26,11 @@ from queries.replay.graphs import candidate_graphs
 from queries.replay.host import launch_ns_of, notify_ns_of
 from queries.replay.planning import CHOSEN_KINDS, Planning, planning_of
 from queries.replay.prefills import Prefills, prefills_of
+from queries.replay.stretches import SHORTEST
 
 PREFILL_NAME: Final = "prefill"
+ROUNDS_MIN: Final = SHORTEST
+"""Decode rounds of a cell that is simulated, at least: fewer show no level of anything."""
 PROBES_APART: Final = 0.2
 """Acceptance probes keep an interval if their gaps differ by no more than this share of it, at the median."""
 
@@ -69,21 +72,12 @@ def fitted(cell: CellExecutions) -> Fit:
     """Fit a cell.
 
     Raises:
-        CallError: no decision in it says what it was chosen from, or it records no GPU times or no tokens.
+        NotSimulatedError: its record is too short, or lacks GPU times, tokens, drafts or costs.
+        CallError: no decision in it says what it was chosen from.
     """
-    first = next(
-        (n for n, one in enumerate(cell.executions) if one.graph_kind in CHOSEN_KINDS and can_be_taken_again(one)),
-        None,
-    )
-    if first is None:
-        raise CallError(f"cell {cell.cell} records no candidates of any decision: there is nothing to replay")
+    first = first_decision(cell)
     head, rounds = cell.executions[:first], cell.executions[first:]
-    for what, known in (
-        ("GPU times", any(one.graph_gpu_time_ns for one in rounds)),
-        ("tokens", any(one.batch_tokens_emitted for one in rounds)),
-    ):
-        if not known:
-            raise CallError(f"cell {cell.cell} records no {what}: it cannot be simulated; --form exact needs none")
+    check(cell, rounds)
     parts = parts_of(cell, rounds)
     launch_ns = launch_ns_of(cell.executions)
     # The device may still be at what was submitted before.
@@ -112,6 +106,42 @@ def fitted(cell: CellExecutions) -> Fit:
         rounds,
         notes_on(rounds, parts),
     )
+
+
+def first_decision(cell: CellExecutions) -> int:
+    """The number of the first decode round that says what it was chosen from.
+
+    Raises:
+        NotSimulatedError: only rounds of other kinds do.
+        CallError: none does.
+    """
+    usable = [n for n, one in enumerate(cell.executions) if can_be_taken_again(one)]
+    if not usable:
+        raise CallError(f"cell {cell.cell} records of no decision what it was chosen from: there is nothing to replay")
+    decoding = (n for n in usable if cell.executions[n].graph_kind in CHOSEN_KINDS)
+    if (first := next(decoding, None)) is None:
+        raise NotSimulatedError(f"cell {cell.cell} records no decision about a decode round")
+    return first
+
+
+def check(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> None:
+    """Refuse a cell that cannot be simulated.
+
+    Raises:
+        NotSimulatedError: its record is too short, or lacks GPU times or tokens.
+    """
+    for what, known in (
+        ("GPU times", any(one.graph_gpu_time_ns for one in rounds)),
+        ("tokens", any(one.batch_tokens_emitted for one in rounds)),
+    ):
+        if not known:
+            raise NotSimulatedError(f"cell {cell.cell} records no {what}")
+    chosen = sum(one.graph_kind in CHOSEN_KINDS for one in rounds)
+    if chosen < ROUNDS_MIN:
+        few = f"{counted(chosen, 'decode round')} of the {ROUNDS_MIN} that a fit needs"
+        raise NotSimulatedError(f"the record of cell {cell.cell} is too short, {few}")
+    if rounds[-1].started_at <= rounds[0].started_at:
+        raise NotSimulatedError(f"the record of cell {cell.cell} is too short, all of it begins at one instant")
 
 
 def parts_of(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> Parts:
@@ -162,22 +192,30 @@ def prefill_ns_of(cell: CellExecutions, parts: Parts) -> float:
 
 
 def device_ns(cell: CellExecutions, parts: Parts, graph: str) -> float:
-    """Device time of a graph: as measured, if only at start-up; else the least it was ever charged."""
+    """Device time of a graph: as measured, if only at start-up; else the least it was ever charged.
+
+    Raises:
+        NotSimulatedError: the record has neither.
+    """
     if graph in parts.gpu.graph_ns:
         return parts.gpu.graph_ns[graph]
     calibrated = [one.graph_gpu_time_ns for one in cell.executions if one.graph_name == graph]
-    return statistics.median(calibrated) if calibrated else least_charged_ns(cell.executions, graph)
+    known_ns = statistics.median(calibrated) if calibrated else least_charged_ns(cell.executions, graph)
+    if not known_ns:
+        raise NotSimulatedError(f"cell {cell.cell} records neither a GPU time of {graph} nor a charge for it")
+    return known_ns
 
 
 def least_charged_ns(executions: Sequence[GraphExecution], graph: str) -> int:
-    """The least that a candidate was charged: a charge errs upwards, if it errs."""
-    return min(
+    """The least that a candidate was charged: a charge errs upwards, if it errs. 0 where it was charged nothing."""
+    charges = (
         charged_ns
         for one in executions
         if can_be_taken_again(one)
         for name, charged_ns in zip(one.scheduler_candidate_graphs, one.scheduler_candidate_estimates_ns, strict=True)
         if name == graph
     )
+    return min(filter(None, charges), default=0)
 
 
 def phases_of(parts: Parts, began_at: int) -> tuple[Phase, ...]:

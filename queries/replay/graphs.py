@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.scheduler.graphs import DRAFTS_PER_LANE_MAX, Graph, drafts_under
+from queries.errors import NotSimulatedError
 from queries.record import CellExecutions
 from queries.replay.acceptance import Acceptance
 from queries.replay.drafts import accepted_tokens
@@ -14,10 +15,17 @@ from queries.replay.planning import CHOSEN_KINDS
 
 
 def candidate_graphs(cell: CellExecutions, lanes: int, acceptance: Acceptance) -> tuple[Graph, ...]:
-    """Every graph chosen from in the cell, in the record's order, which breaks ties."""
+    """Every graph chosen from in the cell, in the record's order, which breaks ties.
+
+    Raises:
+        NotSimulatedError: it does not record what a speculative graph drafts.
+    """
     usable = [one for one in cell.executions if can_be_taken_again(one)]
     names = dict.fromkeys(name for one in usable for name in one.scheduler_candidate_graphs)
     seen = executed_graphs((*cell.before, *cell.executions), lanes)
+    for name in names:
+        if drafts_unknown((*cell.before, *cell.executions), name):
+            raise NotSimulatedError(f"cell {cell.cell} records no drafts of {name}")
     expected = {
         name: tokens
         for one in reversed(usable)
@@ -26,12 +34,24 @@ def candidate_graphs(cell: CellExecutions, lanes: int, acceptance: Acceptance) -
     return tuple(seen.get(name) or graph_expected(name, expected[name], lanes, acceptance) for name in names)
 
 
+def drafts_unknown(executions: Sequence[GraphExecution], name: str) -> bool:
+    """Whether a speculative graph was chosen, and never a draft of it recorded. Calibrations have none."""
+    chosen = [
+        one.batch_tokens_drafted
+        for one in executions
+        if one.graph_name == name and one.graph_kind == GraphKind.SPECULATIVE and one.scheduler_candidate_graphs
+    ]
+    return bool(chosen) and not any(chosen)
+
+
 def executed_graphs(executions: Sequence[GraphExecution], lanes: int) -> dict[str, Graph]:
-    """The graphs that were executed with so many lanes, each with the drafts that it had most often."""
+    """The graphs that were executed with so many lanes, each with the drafts that it had most often, if it had any."""
     counted: dict[str, Counter[Graph]] = defaultdict(Counter)
     for one in executions:
         if one.graph_kind in CHOSEN_KINDS and one.batch_lanes in (lanes, None) and one.scheduler_candidate_graphs:
             budget = budget_in(one.batch_tokens_drafted, lanes)
+            if budget is None and one.graph_kind == GraphKind.SPECULATIVE:
+                continue
             counted[one.graph_name][Graph(one.graph_name, one.graph_kind, budget)] += 1
     return {name: graphs.most_common(1)[0][0] for name, graphs in counted.items()}
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
-from queries.errors import CallError
+from queries.errors import CallError, NotSimulatedError
 from queries.record import HISTORY_S, CellExecutions, executions_of
 from queries.replay.closed_loop import closed_loop, recorded_model_of, runs_of
 from queries.replay.exact import can_be_taken_again, decisions_again, observed_at
@@ -91,10 +91,18 @@ def replay_of(
 
     Raises:
         CallError: the model is unknown, or no decision of the cell can be taken again.
+        NotSimulatedError: a simulation alone was asked for, and cannot be made.
     """
     check(model, seeds)
     exact = None if form == Form.CLOSED_LOOP else exact_replay(cell, model)
-    loop = None if form == Form.EXACT else simulation(cell, model, seeds, on_progress)
+    loop, not_simulated = None, ""
+    if form != Form.EXACT:
+        try:
+            loop = simulation(cell, model, seeds, on_progress)
+        except NotSimulatedError as wrong:
+            if not exact:
+                raise
+            not_simulated = wrong.why
     return Replay(
         uuid.uuid4().hex,
         cell.engine.service_instance_id,
@@ -106,6 +114,7 @@ def replay_of(
         max(map(observed_at, cell.executions)),
         exact,
         loop,
+        not_simulated,
     )
 
 
@@ -118,7 +127,7 @@ def exact_replay(cell: CellExecutions, model: str) -> ExactReplay:
     everything = (*cell.before, *cell.executions)
     decisions = tuple(decisions_again(everything, cost_model_named(model), cell.executions[0].started_at))
     if not decisions:
-        raise CallError(f"cell {cell.cell} records no candidates of any decision: there is nothing to replay")
+        raise CallError(f"cell {cell.cell} records of no decision what it was chosen from: there is nothing to replay")
     unusable = sum(bool(one.scheduler_candidate_graphs) and not can_be_taken_again(one) for one in cell.executions)
     return ExactReplay(decisions, unusable, history_of(cell))
 

@@ -129,6 +129,8 @@ class Replay(NamedTuple):
     """Its last observed completion."""
     exact: ExactReplay | None
     closed_loop: ClosedLoop | None
+    not_simulated: str = ""
+    """Why there is no closed loop although it was asked for; '' else."""
 
 
 def mean_tokens_per_s(runs: Sequence[Simulated]) -> float:

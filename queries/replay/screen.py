@@ -29,6 +29,8 @@ def show(console: Console, replay: Replay) -> None:
         show_exact(console, replay, replay.exact)
     if replay.closed_loop:
         show_closed_loop(console, replay, replay.closed_loop)
+    if replay.not_simulated:
+        console.print(Text(f"\nNot simulated: {shortened(replay.not_simulated)}."))
 
 
 def show_exact(console: Console, replay: Replay, exact: ExactReplay) -> None:
@@ -114,6 +116,7 @@ def as_json(replay: Replay) -> dict[str, Any]:
         "ended_at_unix_ns": replay.ended_at,
         "exact": exact_json(replay, replay.exact) if replay.exact else None,
         "closed_loop": closed_loop_json(replay, replay.closed_loop) if replay.closed_loop else None,
+        "not_simulated": replay.not_simulated or None,
     }
 
 
