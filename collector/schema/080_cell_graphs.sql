@@ -44,7 +44,8 @@ CREATE TABLE IF NOT EXISTS cell_graphs
     gpu_time_ns SimpleAggregateFunction(sum, Int64),
     ordinary_executions SimpleAggregateFunction(sum, UInt64),
     ordinary_wall_time_ns SimpleAggregateFunction(sum, Int64),
-    tokens_emitted SimpleAggregateFunction(sum, Int64),
+    -- NULL where none of them says how many: of none emitted it is 0.
+    tokens_emitted SimpleAggregateFunction(sum, Nullable(Int64)),
 
     -- The median and the 90th percentile, each within 1 %.
     gpu_time_sketch AggregateFunction(quantilesDD(0.01, 0.5, 0.9), Int64),

@@ -30,7 +30,7 @@ SELECT
     sum(graph_gpu_time_ns) AS gpu_time_ns,
     countIf(graph_purpose = 'ordinary') AS ordinary_executions,
     sumIf(graph_wall_time_ns, graph_purpose = 'ordinary') AS ordinary_wall_time_ns,
-    ifNull(sum(batch_tokens_emitted), 0) AS tokens_emitted,
+    sum(batch_tokens_emitted) AS tokens_emitted,
     quantilesDDState(0.01, 0.5, 0.9)(graph_gpu_time_ns) AS gpu_time_sketch,
     maxMapIf(graphs, estimates_ns, is_decision) AS charged_max_ns,
     maxMapIf(graphs, arrayMap(token -> token * estimates_ns[chosen] / greatest(tokens[chosen], 1e-9), tokens), is_decision) AS level_max_ns,
@@ -48,7 +48,10 @@ FROM
         -- Tokens that nobody recorded promise anything.
         arrayResize(scheduler_candidate_expected_tokens, length(graphs), 1e18) AS tokens,
         indexOf(graphs, graph_name) AS chosen,
-        ifNull(batch_lanes, -1) AS lanes,
+        -- Plain decode promises one token a lane: where nobody says how many lanes there are, so many as it promises. Where it
+        -- does not say that either, any promise is more.
+        coalesce(batch_lanes, if(graph_kind = 'plain_decode' AND chosen BETWEEN 1 AND length(scheduler_candidate_expected_tokens),
+            scheduler_candidate_expected_tokens[chosen], NULL), -1) AS lanes,
         chosen > 0 AND graph_purpose = 'ordinary' AND graph_kind IN ('plain_decode', 'speculative') AS is_decision
     FROM graph_executions
 ) AS e

@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS cell_windows
     sequence_squares_sum SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
     sequences AggregateFunction(groupBitmap, UInt64) CODEC(ZSTD),
     gpu_time_ns SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD),
-    tokens_emitted SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD),
+    tokens_emitted SimpleAggregateFunction(sum, Nullable(Int64)) CODEC(T64, ZSTD),
     -- Of ordinary decoding.
     plain_executions SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
     speculative_executions SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),

@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS engine_seconds
     engine_recipe LowCardinality(String),
 
     executions SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
-    tokens_emitted SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD),
+    tokens_emitted SimpleAggregateFunction(sum, Nullable(Int64)) CODEC(T64, ZSTD),
     gpu_time_ns SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD),
     wall_time_ns SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD),
     -- Of ordinary decoding.

@@ -5,7 +5,7 @@ SELECT
     toStartOfSecond(started_at)::DateTime('UTC') AS second_started_at,
     service_instance_id, host_name, engine_package, engine_recipe,
     count() AS executions,
-    ifNull(sum(batch_tokens_emitted), 0) AS tokens_emitted,
+    sum(batch_tokens_emitted) AS tokens_emitted,
     sum(graph_gpu_time_ns) AS gpu_time_ns,
     sum(graph_wall_time_ns) AS wall_time_ns,
     sumIf(graph_wall_time_ns, graph_purpose = 'ordinary' AND graph_kind = 'plain_decode') AS plain_wall_time_ns,

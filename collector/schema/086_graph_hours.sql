@@ -1,5 +1,5 @@
 -- What each graph took on the GPU in each 30 s, an hour of an engine a row: settled by the collector out of cell_graphs once
--- executions are there (collector/settle_hours.sql), so that questions of six hours or a week need not add up sketches.
+-- executions are there (collector/judging/settle_hours.sql), so that questions of six hours or a week need not add up sketches.
 -- An hour is settled anew as a whole, and the latest counts: read it by FINAL, which costs nothing on so few rows.
 -- docs/decisions/0020-live-queries.md
 CREATE TABLE IF NOT EXISTS graph_hours

@@ -1,5 +1,5 @@
 -- How each engine fared in each half hour: a row that the collector settles out of cell_windows once the half hour has ended
--- (collector/settle_half_hours.sql), so that questions of a day need not add up its windows.
+-- (collector/judging/settle_half_hours.sql), so that questions of a day need not add up its windows.
 -- A row holds good as long as cell_windows has as many executions as it counts (queries/sql/parts/unsettled.sql); what has come
 -- since is read there, until the half hour is settled anew, as a whole. The latest counts: read it by FINAL.
 -- docs/decisions/0020-live-queries.md
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS engine_half_hours
     cells_ended_at DateTime64(9, 'UTC') CODEC(Delta, ZSTD),
     cells_elapsed_ns Int64 CODEC(T64, ZSTD),
     cells_executions UInt64 CODEC(T64, ZSTD),
-    cells_tokens Int64 CODEC(T64, ZSTD),
+    cells_tokens Nullable(Int64) CODEC(T64, ZSTD),
     cells_plain_ns Int64 CODEC(T64, ZSTD),
     cells_speculative_ns Int64 CODEC(T64, ZSTD),
     plain_cells UInt32,

@@ -80,6 +80,28 @@ def test_candidates_without_their_figures_do_not_stop_an_insert(clickhouse: Clie
     assert ask(clickhouse, "cells")[0]["has_speculative"]
 
 
+@pytest.mark.parametrize(
+    ("lanes", "promised", "speculates"),
+    [(4, 4.0, False), (4, 4.5, True), (None, 0.0, False), (None, 4.0, False), (None, 4.5, True)],
+)
+def test_a_graph_never_executed_is_speculative_where_it_promises_more_than_a_token_a_lane(
+    clickhouse: Client, lanes: int | None, promised: float, *, speculates: bool
+) -> None:
+    """Plain decode, which was chosen, promises 4: so many lanes there are, whether anybody says so or not."""
+    believed = believing({"decode": (13, 4.0), "other": (34.5, promised)})
+    insert(clickhouse, [round_of(n, 13 * n, "decode", 13, batch_lanes=lanes, **believed) for n in range(3)])
+    for name in ("cells", "live_cells"):
+        (row,) = ask(clickhouse, name, minimum_decoding_s=0)
+        assert (row["has_speculative"], row["stuck"]) == (speculates, speculates), name
+
+
+@pytest.mark.parametrize("lanes", [4, None])
+def test_tokens_that_nobody_recorded_promise_anything(clickhouse: Client, lanes: int | None) -> None:
+    believed = believing({"decode": (13, 4.0), "other": (34.5, 10)}) | {"scheduler_candidate_expected_tokens": ()}
+    insert(clickhouse, [round_of(0, 0, "decode", 13, batch_lanes=lanes, **believed)])
+    assert ask(clickhouse, "cells")[0]["has_speculative"]
+
+
 def everything_read(root: Path) -> Path:
     """The catalogue with plans that clear no cell."""
     shutil.copytree(SQL_ROOT, root)

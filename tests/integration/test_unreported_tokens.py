@@ -1,4 +1,4 @@
-"""Engines need not report tokens. Rollups hold sums, in which none reported is 0; but no engine decodes without emitting any."""
+"""Engines need not report tokens: then nothing is known of them. One that reports 0 emitted none, which is something else."""
 
 from datetime import timedelta
 
@@ -45,11 +45,37 @@ def test_of_a_cell_that_reports_no_tokens_their_rate_is_unknown(clickhouse: Clie
     assert [row[name] for name in of_both] == [1, None, None]
 
 
-def test_a_cell_without_decoding_may_well_emit_nothing(clickhouse: Client) -> None:
-    insert(clickhouse, [round_of(0, 0, "prefill-2048", 50, graph_kind=GraphKind.PREFILL, batch_tokens_emitted=0)])
+@pytest.mark.parametrize("tokens", [0, None], ids=["nought", "nothing"])
+def test_a_cell_without_decoding_emits_none_whether_it_says_so_or_not(clickhouse: Client, tokens: int | None) -> None:
+    insert(clickhouse, [round_of(0, 0, "prefill-2048", 50, graph_kind=GraphKind.PREFILL, batch_tokens_emitted=tokens)])
+    for name in ("cells", "live_cells", "live_seconds"):
+        (row,) = ask(clickhouse, name, **{"from": START})
+        rate = row["tokens_per_wall_s" if name == "live_seconds" else "tokens_per_s"]
+        assert (row["batch_tokens_emitted"], rate) == (0, 0), name
+
+
+@pytest.mark.parametrize(("tokens", "rate"), [(0, 0), (None, None)], ids=["nought", "nothing"])
+def test_a_cell_that_decodes_and_says_0_emitted_none(
+    clickhouse: Client, tokens: int | None, rate: float | None
+) -> None:
+    insert(clickhouse, stuck_cell(tokens))
+    for name in ("cells", "live_cells", "stuck_plain", "live_stuck", "fleet_stretches"):
+        (row,) = ask(clickhouse, name, **{"from": START}, **ANY_LENGTH)
+        assert row["tokens_per_s"] == rate, name
+    (row,) = ask(clickhouse, "live_seconds", **{"from": START})
+    assert (row["batch_tokens_emitted"], row["tokens_per_wall_s"]) == (rate, rate)
+    assert (
+        ask(
+            clickhouse, "rollup_differences", **{"from": START - timedelta(minutes=1), "to": START + timedelta(hours=1)}
+        )
+        == []
+    )
+
+
+def test_one_execution_that_reports_tokens_makes_them_known(clickhouse: Client) -> None:
+    insert(clickhouse, [*stuck_cell(None)[:9], *stuck_cell(7)[9:]])
     for name in ("cells", "live_cells"):
-        (row,) = ask(clickhouse, name)
-        assert (row["batch_tokens_emitted"], row["tokens_per_s"]) == (0, 0), name
+        assert [row["batch_tokens_emitted"] for row in ask(clickhouse, name, **ANY_LENGTH)] == [7], name
 
 
 def test_an_alert_of_a_cell_that_reports_no_tokens_tells_no_other_cells_rate(clickhouse: Client) -> None:

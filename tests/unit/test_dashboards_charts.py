@@ -322,9 +322,8 @@ class TestThroughput:
         rows = rows[(rows.ended_at < BEGIN + pd.Timedelta("1s")) | (rows.ended_at > BEGIN + pd.Timedelta("2s"))]
         assert 0.0 in list(throughput.tokens_by_second(rows).tokens_per_s)
 
-    @pytest.mark.parametrize("tokens", [None, 0], ids=["nothing", "nought"])
-    def test_of_an_engine_that_reports_no_tokens_nothing_is_drawn_and_that_is_said(self, tokens: int | None) -> None:
-        rows = executions(60, batch_tokens_emitted=pd.array([tokens] * 60, "Int64"))
+    def test_of_an_engine_that_reports_no_tokens_nothing_is_drawn_and_that_is_said(self) -> None:
+        rows = executions(60, batch_tokens_emitted=pd.array([None] * 60, "Int64"))
         assert throughput.tokens_by_second(rows).empty
         titles = [panel["title"] for panel in finished(cell_timeline(rows, candidates(rows)))["vconcat"]]
         assert throughput.UNREPORTED in titles
@@ -340,8 +339,9 @@ class TestThroughput:
         (missing,) = drawn.second_ms[drawn.tokens_per_s.isna()]
         assert missing in list(drawn.second_ms[drawn.tokens_per_s.notna()]), "the second before it is drawn to its end"
 
-    def test_without_decoding_no_tokens_are_none(self) -> None:
-        rows = executions(60, batch_tokens_emitted=pd.array([0] * 60, "Int64"), graph_kind="prefill")
+    @pytest.mark.parametrize("kind", ["prefill", "plain_decode"])
+    def test_none_emitted_is_drawn_as_none(self, kind: str) -> None:
+        rows = executions(60, batch_tokens_emitted=pd.array([0] * 60, "Int64"), graph_kind=kind)
         assert set(throughput.tokens_by_second(rows).tokens_per_s) == {0.0}
 
 

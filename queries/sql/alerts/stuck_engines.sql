@@ -41,7 +41,7 @@ SELECT
     argMax(fraction, cell_started_at) AS plain_fraction,
     argMax(c.cell, (is_stuck, cell_started_at)) AS cell,
     -- As a tuple: argMax passes by what is empty, and would tell another cell's.
-    argMax(tuple(nullIf(c.batch_tokens_emitted, 0) / nullIf((toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9, 0)), (is_stuck, cell_started_at)).1 AS tokens_per_s,
+    argMax(tuple(c.batch_tokens_emitted / nullIf((toUnixTimestamp64Nano(cell_ended_at) - toUnixTimestamp64Nano(cell_started_at)) / 1e9, 0)), (is_stuck, cell_started_at)).1 AS tokens_per_s,
     if(max(is_stuck), minIf(cell_started_at, is_stuck), NULL) AS stuck_since
 FROM
 (

@@ -59,7 +59,7 @@ FROM
             UNION ALL
             SELECT
                 'cell_graphs', service_instance_id, window_started_at,
-                [toInt64(sum(g.executions)), sum(g.tokens_emitted), sum(g.gpu_time_ns),
+                [toInt64(sum(g.executions)), ifNull(sum(g.tokens_emitted), 0), sum(g.gpu_time_ns),
                     sumIf(ordinary_wall_time_ns, graph_kind = 'plain_decode'), sumIf(ordinary_wall_time_ns, graph_kind = 'speculative'),
                     toUnixTimestamp64Nano(min(g.first_started_at)), toUnixTimestamp64Nano(max(g.last_started_at)), toInt64(groupBitmapMerge(g.sequences)),
                     toInt64(sum(g.sequence_sum)), toInt64(sum(g.sequence_squares_sum))]
@@ -71,7 +71,7 @@ FROM
             UNION ALL
             SELECT
                 'cell_windows', service_instance_id, window_started_at,
-                [toInt64(sum(w.executions)), sum(w.tokens_emitted), sum(w.gpu_time_ns),
+                [toInt64(sum(w.executions)), ifNull(sum(w.tokens_emitted), 0), sum(w.gpu_time_ns),
                     sum(w.plain_wall_time_ns), sum(w.speculative_wall_time_ns),
                     toUnixTimestamp64Nano(min(w.first_started_at)), toUnixTimestamp64Nano(max(w.last_started_at)), toInt64(groupBitmapMerge(w.sequences)),
                     toInt64(sum(w.sequence_sum)), toInt64(sum(w.sequence_squares_sum))]
@@ -83,7 +83,7 @@ FROM
             UNION ALL
             SELECT
                 'engine_seconds', service_instance_id, toStartOfInterval(second_started_at, INTERVAL 30 SECOND) AS window_started_at,
-                [toInt64(sum(s.executions)), sum(s.tokens_emitted), sum(s.gpu_time_ns), sum(s.plain_wall_time_ns), sum(s.speculative_wall_time_ns)]
+                [toInt64(sum(s.executions)), ifNull(sum(s.tokens_emitted), 0), sum(s.gpu_time_ns), sum(s.plain_wall_time_ns), sum(s.speculative_wall_time_ns)]
             FROM engine_seconds AS s
             WHERE second_started_at >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
                 AND second_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
@@ -138,7 +138,7 @@ FROM
         UNION ALL
         SELECT
             false, service_instance_id, half_hour_started_at, max(h.last_received_at),
-            [toInt64(sum(h.executions)), sum(cells_tokens), sum(cells_plain_ns), sum(cells_speculative_ns),
+            [toInt64(sum(h.executions)), ifNull(sum(cells_tokens), 0), sum(cells_plain_ns), sum(cells_speculative_ns),
                 toUnixTimestamp64Nano(min(h.first_started_at)), toUnixTimestamp64Nano(max(h.last_started_at)), toUnixTimestamp64Nano(max(h.last_ended_at)),
                 toInt64(sum(cells_within) + uniqExactIf(reaching_cell, reaching_cell != '')), toInt64(uniqExactArray(h.windows_started_at))]
         FROM engine_half_hours AS h FINAL

@@ -68,7 +68,7 @@ SELECT
     judged_turned_s AS turned_s,
     judged_decisions_turned AS decisions_turned,
     -- Of an engine that reports none; whoever decodes emits some.
-    if(tokens = 0 AND plain_rounds + speculative_rounds > 0, NULL, tokens) AS batch_tokens_emitted,
+    ifNull(tokens, if(plain_rounds + speculative_rounds > 0, NULL, 0)) AS batch_tokens_emitted,
     batch_tokens_emitted / nullIf(elapsed_s, 0) AS tokens_per_s,
     gpu_ns / 1e9 / nullIf(elapsed_s, 0) AS gpu_busy_fraction,
     toBool(judged_executions = executions) AS judged,

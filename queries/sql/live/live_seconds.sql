@@ -11,8 +11,8 @@
 -- column host_name [] | Host.
 -- column step_started_at [time] | Start of the step.
 -- column executions [executions] | Executions submitted in the step.
--- column batch_tokens_emitted [tokens] | Tokens that they emitted.
--- column tokens_per_wall_s [tokens/s] | Tokens emitted / wall time; empty without wall time.
+-- column batch_tokens_emitted [tokens] | Tokens that they emitted; empty where they decoded and none says how many.
+-- column tokens_per_wall_s [tokens/s] | Tokens emitted / wall time; empty without either.
 -- column plain_s [s] | Wall time of ordinary plain decode.
 -- column speculative_s [s] | Wall time of ordinary speculative rounds.
 -- column queue_depth_mean [submissions] | Mean of submissions in flight at submission; empty where none was recorded.
@@ -25,8 +25,8 @@ SELECT
     max(s.host_name) AS host_name,
     toDateTime64(toStartOfInterval(second_started_at, toIntervalSecond({step_s:UInt32})), 0, 'UTC') AS step_started_at,
     sum(s.executions) AS executions,
-    sum(tokens_emitted) AS batch_tokens_emitted,
-    sum(tokens_emitted) * 1e9 / nullIf(sum(wall_time_ns), 0) AS tokens_per_wall_s,
+    ifNull(sum(tokens_emitted), if(sum(plain_wall_time_ns) + sum(speculative_wall_time_ns) > 0, NULL, 0)) AS batch_tokens_emitted,
+    batch_tokens_emitted * 1e9 / nullIf(sum(wall_time_ns), 0) AS tokens_per_wall_s,
     sum(plain_wall_time_ns) / 1e9 AS plain_s,
     sum(speculative_wall_time_ns) / 1e9 AS speculative_s,
     sum(depths_sum) / nullIf(sum(depths_recorded), 0) AS queue_depth_mean,

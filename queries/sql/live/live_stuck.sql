@@ -39,7 +39,7 @@ SELECT
     plain_ns / 1e9 AS plain_s,
     nullIf(judged_plain_since, toDateTime64(0, 9, 'UTC')) AS plain_since,
     (toUnixTimestamp64Nano(judged_plain_until) - toUnixTimestamp64Nano(plain_since)) / 1e9 AS plain_stretch_s,
-    nullIf(tokens, 0) / nullIf(elapsed_s, 0) AS tokens_per_s,
+    tokens / nullIf(elapsed_s, 0) AS tokens_per_s,
     nullIf(judged_plain_tokens_per_s, 0) AS plain_tokens_per_s,
     nullIf(judged_speculative_tokens_per_s, 0) AS speculative_tokens_per_s,
     judged_best_speculative_graph AS best_speculative_graph,
