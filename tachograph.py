@@ -34,11 +34,11 @@ try:
     from collector.access.settings import access_of
     from collector.commands import registering as collecting
     from collector.errors import CollectorError
-    from collector.log_format import LogFormat
     from collector.ports import PortTakenError, bind, host_and_port
     from collector.stop_signals import STOP_SIGNALS, StopSignals
-    from collector.store_settings import StoreSettings, shown_default
+    from collector.store.settings import StoreSettings, shown_default
     from collector.supervision import Part, Supervisor, alone_in
+    from collector.telemetry.log_format import LogFormat
     from collector.unknown_settings import SAID, warnings_of
     from dashboards import commands as looking
     from dashboards.access import check_access

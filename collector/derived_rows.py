@@ -14,9 +14,9 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.acceptance import MalformedRequestError, StoreUnavailableError
-from collector.clickhouse import first_line
 from collector.errors import CollectorError
-from collector.store_client import StoreClient
+from collector.store.clickhouse import first_line
+from collector.store.client import StoreClient
 
 DERIVED_TABLES: Final[Mapping[str, str]] = {
     "replays": "090_replays.sql",

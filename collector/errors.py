@@ -1,8 +1,8 @@
 """The root of every error this package raises on purpose.
 
     CollectorError
-    ├── StoreError            the store cannot be opened or reached (collector.clickhouse)
-    ├── SchemaError           the store's schema cannot be brought up to date (collector.migrations)
+    ├── StoreError            the store cannot be opened or reached (collector.store.clickhouse)
+    ├── SchemaError           the store's schema cannot be brought up to date (collector.store.migrations)
     └── (receivers and others derive their own)
 
 The text of each is one clear line: what, where, what to do.

@@ -11,8 +11,8 @@ import structlog
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.acceptance import StoreUnavailableError
-from collector.clickhouse import first_line
 from collector.errors import CollectorError
+from collector.store.clickhouse import first_line
 
 OTHERS_CORES_MAX: Final = 0.5
 """No more than so many cores count as others' work: those who work that much would be slowed down by a look, and not be told from it."""

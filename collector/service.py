@@ -16,28 +16,12 @@ from starlette.routing import Route
 
 from collector.access.access import Access
 from collector.backup.making import Source
-from collector.clickhouse import (
-    DATABASE,
-    WrongSettingError,
-    connect,
-    connection_string,
-    open_store,
-    place_of,
-    split_url,
-    without_password,
-)
-from collector.clock_offsets import ClockWatch
 from collector.control.key import make_key
 from collector.control.orders import Holdings, Orders
 from collector.derived_rows import DerivedRows
 from collector.disk_space import telling_of_space
-from collector.health import Health
 from collector.http_server import HttpServer
-from collector.judging import CellJudge
-from collector.metrics import CollectorMetrics
-from collector.migrations import all_schema_files, apply_schema
-from collector.opening import StoreOpening
-from collector.own_metrics import ClockMetrics, LookMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
+from collector.judging.judging import CellJudge
 from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.control import ControlReceiver
 from collector.receivers.derived_rows import RowsReceiver
@@ -47,7 +31,6 @@ from collector.receivers.limits import DoorLimits
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
 from collector.repeated_look import LookState, RepeatedLook
-from collector.retention import parsed_retention
 from collector.sampling.rules import SamplingRules
 from collector.sampling.sampler import Sampler
 from collector.sampling.sampling import Sampled
@@ -55,10 +38,27 @@ from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
 from collector.sql_endpoint.server import serving_sql
-from collector.state import state_of
-from collector.store_bound import StoreBound
-from collector.store_client import StoreClient
-from collector.views import make_anew, views_astray
+from collector.store.bound import StoreBound
+from collector.store.clickhouse import (
+    DATABASE,
+    WrongSettingError,
+    connect,
+    connection_string,
+    open_store,
+    place_of,
+    split_url,
+    without_password,
+)
+from collector.store.client import StoreClient
+from collector.store.migrations import all_schema_files, apply_schema
+from collector.store.opening import StoreOpening
+from collector.store.retention import parsed_retention
+from collector.store.views import make_anew, views_astray
+from collector.telemetry.clock_offsets import ClockWatch
+from collector.telemetry.health import Health
+from collector.telemetry.metrics import CollectorMetrics
+from collector.telemetry.own_metrics import ClockMetrics, LookMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
+from collector.telemetry.state import state_of
 from collector.writer import Writer, WriterLimits
 
 log = structlog.get_logger(__name__)

@@ -15,14 +15,14 @@ from typing import Final, NamedTuple
 import structlog
 
 from collector.acceptance import AcceptanceError, Outcome, QueueFullError, ReceivedRequest, StoreUnavailableError
-from collector.clickhouse import first_line
 from collector.decoding.wire import request_id_of, spans_of
-from collector.metrics import CollectorMetrics
 from collector.spool.answers import Answers, Waiting
 from collector.spool.database import DiskFullError
 from collector.spool.drain import Drain, DrainLimits, Store
 from collector.spool.records import Kept
 from collector.spool.spool import REQUEST_OVERHEAD_BYTES, Spool
+from collector.store.clickhouse import first_line
+from collector.telemetry.metrics import CollectorMetrics
 
 log = structlog.get_logger(__name__)
 

@@ -1,4 +1,4 @@
-"""The statement by which the collector judges cells, out of the catalogue: `python -m queries.judging > collector/judge_cells.sql`.
+"""The statement by which the collector judges cells, out of the catalogue: `python -m queries.judging > collector/judging/judge_cells.sql`.
 
 Queries and collector do not import each other. What a verdict means is defined in the catalogue alone, so the collector's
 statement is written from it, as docs/queries.md is, and a test holds the two together.

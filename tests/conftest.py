@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import connect, open_store
+from collector.store.clickhouse import connect, open_store
 from tests.fixtures.databases import SERVER_URL, database, read_only_url
 
 ROOT = Path(__file__).parents[1]

@@ -22,8 +22,8 @@ from collector.backup.manifest import (
     parts_of,
     sha256_of,
 )
-from collector.clickhouse import BACKUP_DISK, backup_links, engine_path, first_line
 from collector.spool.database import has_tables, is_damage, spool_error, spool_file
+from collector.store.clickhouse import BACKUP_DISK, backup_links, engine_path, first_line
 
 _UNFINISHED: Final = ".unfinished"
 _MARKER: Final = "tachograph-backup.unfinished"

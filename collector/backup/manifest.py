@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Self
 from clickhouse_connect.driver.client import Client
 
 from collector.errors import CollectorError
-from collector.migrations import all_schema_files
+from collector.store.migrations import all_schema_files
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"

@@ -24,10 +24,10 @@ from collector.backup.manifest import (
     parts_of,
     sha256_of,
 )
-from collector.clickhouse import BACKUP_DISK, engine_path, first_line, open_store
 from collector.disk_space import NoSpaceError, free_bytes_in, telling_of_space
-from collector.migrations import all_schema_files, apply_schema
 from collector.spool.database import SpoolError, check_whole, hold, spool_file
+from collector.store.clickhouse import BACKUP_DISK, engine_path, first_line, open_store
+from collector.store.migrations import all_schema_files, apply_schema
 from engine_hooks.commands.counting import counted
 
 _APART: Final = "restoring"

@@ -20,7 +20,7 @@ SERVER_CORES: Final = 32
 SERVER_DISK: Final = 10 * 10**12
 SERVER_MEMORY: Final = 128 * 10**9
 JUDGING_CORES_MAX: Final = 0.05
-"""Of each store: one thread, and of its time no more than that (`collector.judging`)."""
+"""Of each store: one thread, and of its time no more than that (`collector.judging.judging`)."""
 OPEN_ENGINES_MAX: Final = 500
 """Engines that one collector's doors are planned for: a connection each, and 512 over HTTP."""
 

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from collector.access.access import is_loopback
 from collector.access.settings import AccessSettings, access_of
-from collector.allocator import give_back_soon
-from collector.log_format import LogFormat
 from collector.sampling.rules import SamplingRules
 from collector.stop_signals import StopSignals
+from collector.store.allocator import give_back_soon
+from collector.telemetry.log_format import LogFormat
 
 
 class CollectSettings(AccessSettings, Protocol):
@@ -46,8 +46,8 @@ def collect(settings: CollectSettings) -> None:
     # The store takes a second to import: other commands do without it.
     import structlog  # noqa: PLC0415
 
-    from collector.logs import configure_logs  # noqa: PLC0415
     from collector.service import Collector, CollectorSettings  # noqa: PLC0415
+    from collector.telemetry.logs import configure_logs  # noqa: PLC0415
 
     configure_logs(settings.log_format)
     log = structlog.get_logger(__name__)

@@ -19,12 +19,12 @@ def doctor(
     Exit code 1 where something is at fault; a warning is none.
     """
     # gRPC and ClickHouse's client take a second to import: other commands do without them.
-    from collector.clickhouse import split_url  # noqa: PLC0415
     from collector.doctor.check import Verdict  # noqa: PLC0415
     from collector.doctor.doors import Doors  # noqa: PLC0415
     from collector.doctor.examination import examine  # noqa: PLC0415
     from collector.doctor.report import as_json as json_of  # noqa: PLC0415
     from collector.doctor.report import print_table, worst  # noqa: PLC0415
+    from collector.store.clickhouse import split_url  # noqa: PLC0415
 
     split_url(settings.clickhouse_url)  # The driver would ask localhost in place of what is no URL.
     console = output_console()

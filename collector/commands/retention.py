@@ -69,7 +69,7 @@ def change(
     yes: Annotated[bool, typer.Option("--yes", help="Delete what is older, without asking.")] = False,
 ) -> None:
     """Keep a table's rows for so many days, and show from its parts what became of it. Older rows are deleted."""
-    from collector.retention import check  # noqa: PLC0415 -- --help stays quick
+    from collector.store.retention import check  # noqa: PLC0415 -- --help stays quick
 
     check(table, days)
     with taker(settings) as orders:

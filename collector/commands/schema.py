@@ -28,8 +28,8 @@ def schema(
 
     A collector applies it by itself at its start, save what --otel-traces adds.
     """
-    from collector.clickhouse import DATABASE, WrongSettingError, connect, split_url  # noqa: PLC0415 -- --help stays quick
-    from collector.migrations import apply_schema, schema_files, script_of  # noqa: PLC0415
+    from collector.store.clickhouse import DATABASE, WrongSettingError, connect, split_url  # noqa: PLC0415 -- --help stays quick
+    from collector.store.migrations import apply_schema, schema_files, script_of  # noqa: PLC0415
 
     files = schema_files(otel_traces=otel_traces)
     database = split_url(settings.clickhouse_url)[1] if settings.clickhouse_url else DATABASE

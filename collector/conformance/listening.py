@@ -10,11 +10,11 @@ from collector.acceptance import MalformedRequestError, Outcome
 from collector.access.access import Access
 from collector.conformance.examiner import Examiner
 from collector.http_server import HttpServer
-from collector.metrics import CollectorMetrics
 from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.guard import GuardedHttp
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
+from collector.telemetry.metrics import CollectorMetrics
 
 LOOPBACK = "127.0.0.1"
 _ANSWERED = ("OK", "200")

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 
 from collector.backup.making import Source
-from collector.clickhouse import connect, engine_path, open_store
 from collector.control.giving import ControlSettings
 from collector.control.orders import Holdings, OrderError, Orders
-from collector.retention import parsed_retention
 from collector.spool.database import spool_file
+from collector.store.clickhouse import connect, engine_path, open_store
+from collector.store.retention import parsed_retention
 
 
 @contextmanager

@@ -74,13 +74,13 @@ def _is_there(data_dir: Path) -> bool:
     """Whether a collector has run there, or a store lies there. Makes nothing."""
     if was_held(spool_file(data_dir)):
         return True
-    from collector.clickhouse import engine_path  # noqa: PLC0415 -- --help stays quick
+    from collector.store.clickhouse import engine_path  # noqa: PLC0415 -- --help stays quick
 
     return engine_path(data_dir).is_dir()
 
 
 def _is_its_store(door: "Door", clickhouse_url: str) -> bool:
-    from collector.clickhouse import place_of  # noqa: PLC0415 -- --help stays quick
+    from collector.store.clickhouse import place_of  # noqa: PLC0415 -- --help stays quick
 
     return bool(place_of(clickhouse_url) == door.carry_out(TELL_STORE, {}))
 

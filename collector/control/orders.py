@@ -10,7 +10,7 @@ from clickhouse_connect.driver.client import Client
 from collector.backup.making import Source, make_backup
 from collector.control.names import BACK_UP, CHANGE_RETENTION, COUNT_EXPIRING, TELL_RETENTION, TELL_STORE
 from collector.errors import CollectorError
-from collector.retention import StoreRetention
+from collector.store.retention import StoreRetention
 
 
 class OrderError(CollectorError):

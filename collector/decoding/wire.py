@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 from collector.acceptance import MalformedRequestError
 
-REQUEST_SCHEMA = Path(__file__).parent.parent / "otlp.proto"
+REQUEST_SCHEMA = Path(__file__).parent / "otlp.proto"
 """What ClickHouse reads of a request."""
 
 REQUEST_ID_FIELD = 15000

@@ -9,7 +9,7 @@ from collector.doctor.check import Check, fault, ok, warning
 from collector.doctor.doors import Doors
 from collector.repeated_look import AGAIN, LookState
 from collector.spool.records import Ledger
-from collector.store_bound import WARNED_FRACTION, BoundState
+from collector.store.bound import WARNED_FRACTION, BoundState
 from engine_hooks.commands.counting import counted
 
 WAITING_TOO_LONG_S: Final = 60

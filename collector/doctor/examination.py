@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from collector.clickhouse import StoreError
 from collector.doctor import door_checks, store_checks, view_checks
 from collector.doctor.check import Check, fault, ok
 from collector.doctor.doors import Doors
 from collector.doctor.store import clock_ms, reading
-from collector.migrations import SchemaFile, all_schema_files, schema_files
+from collector.store.clickhouse import StoreError
+from collector.store.migrations import SchemaFile, all_schema_files, schema_files
 
 
 def examine(

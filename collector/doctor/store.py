@@ -11,9 +11,9 @@ import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.clickhouse import DATABASE, StoreError, first_line
 from collector.cluster.form import LOCAL
-from collector.migrations import SchemaFile
+from collector.store.clickhouse import DATABASE, StoreError, first_line
+from collector.store.migrations import SchemaFile
 
 _TABLE: Final = re.compile(r"^CREATE TABLE IF NOT EXISTS (\w+)", re.MULTILINE)
 _WINDOW: Final = re.compile(r"non_replicated_deduplication_window = (\d+)")

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from clickhouse_connect.driver.client import Client
 
-from collector.clock_offsets import clock_offsets
 from collector.doctor.check import Check, fault, ok, warning
 from collector.doctor.store import (
     TableRules,
@@ -17,7 +16,8 @@ from collector.doctor.store import (
     rules_found,
     rules_wanted,
 )
-from collector.migrations import SchemaFile, all_schema_files, schema_files
+from collector.store.migrations import SchemaFile, all_schema_files, schema_files
+from collector.telemetry.clock_offsets import clock_offsets
 from engine_hooks.commands.counting import counted
 
 _EXPIRY_GRACE_DAYS: Final = 2

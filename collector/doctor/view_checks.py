@@ -3,8 +3,8 @@
 from clickhouse_connect.driver.client import Client
 
 from collector.doctor.check import Check, fault, ok
-from collector.migrations import SchemaFile
-from collector.views import views_astray
+from collector.store.migrations import SchemaFile
+from collector.store.views import views_astray
 
 
 def check_views(client: Client, known: list[SchemaFile], *, is_embedded: bool) -> Check:

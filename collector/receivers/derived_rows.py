@@ -9,9 +9,9 @@ from starlette.routing import Route
 
 from collector.acceptance import AcceptanceError, StoreUnavailableError, TryAgainLaterError
 from collector.derived_rows import DERIVED_TABLES, DerivedRows, OtherStoreError, UnknownTableError
-from collector.metrics import CollectorMetrics
 from collector.receivers.answers import REQUEST_BYTES_MAX, WrongContentTypeError, http_status
 from collector.receivers.http_body import gunzip, read_body
+from collector.telemetry.metrics import CollectorMetrics
 
 ROWS_PATH: Final = "/v1/rows"
 STORE_HEADER: Final = "Tachograph-Store"

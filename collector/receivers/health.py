@@ -12,14 +12,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from collector.access.access import is_loopback
-from collector.health import Health
-from collector.metrics import CollectorMetrics
+from collector.telemetry.health import Health
+from collector.telemetry.metrics import CollectorMetrics
 
 
 class HealthReceiver:
     """/healthz answers 200 as long as it answers at all: a supervisor restarts what does not. /readyz answers 200
     while executions reach ClickHouse and otherwise 503 with the reasons, by part: what a person is to look at.
-    /state is `collector.state`, for `tachograph doctor` and the rules of alerts; where the data lies, which
+    /state is `collector.telemetry.state`, for `tachograph doctor` and the rules of alerts; where the data lies, which
     `tachograph alerts silence` has to know, is told to this machine only."""
 
     def __init__(

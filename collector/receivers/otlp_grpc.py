@@ -9,13 +9,13 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 from collector.acceptance import AcceptanceError, Acceptor, StoreUnavailableError
 from collector.access.access import Access
-from collector.metrics import CollectorMetrics
 from collector.ports import host_and_port
 from collector.receivers.answers import grpc_code, response_of, status_of
 from collector.receivers.guard import SENDER
 from collector.receivers.limits import DoorLimits
 from collector.receivers.slow_calls import SlowCalls
 from collector.receivers.span_count import check_spans
+from collector.telemetry.metrics import CollectorMetrics
 
 log = structlog.get_logger(__name__)
 

@@ -21,7 +21,6 @@ from collector.acceptance import (
     TryAgainLaterError,
 )
 from collector.decoding.otlp_json import protobuf_from_json
-from collector.metrics import CollectorMetrics
 from collector.receivers.answers import (
     WrongContentTypeError,
     http_status,
@@ -32,6 +31,7 @@ from collector.receivers.encoding import JSON, PROTOBUF, content_type, encoded
 from collector.receivers.http_body import gunzip, read_body
 from collector.receivers.limits import DoorLimits
 from collector.receivers.span_count import check_spans
+from collector.telemetry.metrics import CollectorMetrics
 
 _TRACES: Final = "/v1/traces"
 _LONGEST_WAIT_S: Final = 60.0

@@ -7,7 +7,7 @@ import structlog
 from collector.repeated_look import RepeatedLook
 from collector.sampling.rules import SamplingRules
 from collector.sampling.sampling import Sampled, Sampling
-from collector.store_client import StoreClient
+from collector.store.client import StoreClient
 
 log = structlog.get_logger(__name__)
 

@@ -19,15 +19,15 @@ import tenacity
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.acceptance import Outcome, ReceivedRequest, StoreUnavailableError
-from collector.clickhouse import first_line
 from collector.errors import CollectorError
-from collector.metrics import CollectorMetrics
 from collector.spool.answers import Answers
 from collector.spool.database import DiskFullError, spool_error
 from collector.spool.faults import from_the_engine, of_the_data
 from collector.spool.records import Batch, token_of
 from collector.spool.spool import Spool
 from collector.spool.verdict import verdict_of
+from collector.store.clickhouse import first_line
+from collector.telemetry.metrics import CollectorMetrics
 from engine_hooks.commands.counting import counted
 
 log = structlog.get_logger(__name__)

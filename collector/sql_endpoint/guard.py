@@ -1,7 +1,7 @@
 """Only single statements that read, and read nothing but the store.
 
 Three independent fences. The engine's own user has no right to files, sockets or other sources
-(`collector.clickhouse`). The engine's own classifier names the kind of a statement. And the statement, written
+(`collector.store.clickhouse`). The engine's own classifier names the kind of a statement. And the statement, written
 anew by the engine's own parser, so that comments, quoting and escapes hide nothing, is searched for functions that
 reach out of the engine and for settings that a client may not change. Decision record 0005 says why readonly
 alone does not do.

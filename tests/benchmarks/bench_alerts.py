@@ -22,7 +22,7 @@ from clickhouse_connect.driver.client import Client
 from rich.console import Console
 from rich.table import Table
 
-from collector.clickhouse import open_store
+from collector.store.clickhouse import open_store
 from tests.benchmarks.report import Result
 from tests.fixtures.alert_fleets import (
     EXPECTED,

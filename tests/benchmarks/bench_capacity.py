@@ -15,11 +15,11 @@ from typing import Final
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import ReceivedRequest
-from collector.clickhouse import open_store
 from collector.decoding.wire import request_id_of
-from collector.judging import judge_cells
-from collector.migrations import apply_schema, schema_files
-from collector.request_store import RequestStore
+from collector.judging.judging import judge_cells
+from collector.store.clickhouse import open_store
+from collector.store.migrations import apply_schema, schema_files
+from collector.store.request_store import RequestStore
 from engine_hooks.contract.span import span_of
 from engine_hooks.recorder.sending import requests_of
 from engine_hooks.simulator.recording import simulated_resource

@@ -21,10 +21,10 @@ import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from rich.table import Table
 
-from collector.clickhouse import connection_string, open_store
-from collector.judging import judge_cells, settle_hours
-from collector.migrations import apply_schema, schema_files
+from collector.judging.judging import judge_cells, settle_hours
 from collector.sql_endpoint.server import serving_sql
+from collector.store.clickhouse import connection_string, open_store
+from collector.store.migrations import apply_schema, schema_files
 from queries.runner import asked
 from tests.benchmarks.report import Result, merge, show
 from tests.fixtures.generated import FILLED, generate

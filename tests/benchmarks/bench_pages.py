@@ -25,9 +25,9 @@ from typing import Final, NamedTuple
 from clickhouse_connect.driver.client import Client
 from playwright.sync_api import Browser, Page
 
-from collector.clickhouse import open_store
-from collector.judging import judge_cells
-from collector.migrations import apply_schema, schema_files
+from collector.judging.judging import judge_cells
+from collector.store.clickhouse import open_store
+from collector.store.migrations import apply_schema, schema_files
 from dashboards.links import cell_address
 from tests.benchmarks.report import Result, show, table_of
 from tests.browser.driven import CHART, READY_S, browser, dashboards, settled, wait_until_served

@@ -24,9 +24,9 @@ from clickhouse_connect.driver.client import Client
 from rich.console import Console
 from rich.table import Table
 
-from collector.clickhouse import connection_string, engine_path, open_store
-from collector.migrations import apply_schema, schema_files
 from collector.sql_endpoint.server import serving_sql
+from collector.store.clickhouse import connection_string, engine_path, open_store
+from collector.store.migrations import apply_schema, schema_files
 from queries.catalogue import Query, load
 from queries.runner import asked
 from tests.benchmarks.report import Result

@@ -19,10 +19,10 @@ from typing import Any, Final
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import ReceivedRequest
-from collector.clickhouse import open_store
 from collector.decoding.wire import request_id_of
-from collector.migrations import apply_schema
-from collector.request_store import RequestStore
+from collector.store.clickhouse import open_store
+from collector.store.migrations import apply_schema
+from collector.store.request_store import RequestStore
 from engine_hooks.contract import names
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.span import GraphSpan, span_of

@@ -9,10 +9,10 @@ from clickhouse_connect.driver.client import Client
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.acceptance import ReceivedRequest
-from collector.clickhouse import open_store
 from collector.decoding.wire import request_id_of
-from collector.migrations import SchemaFile, apply_schema, schema_files
-from collector.request_store import RequestStore
+from collector.store.clickhouse import open_store
+from collector.store.migrations import SchemaFile, apply_schema, schema_files
+from collector.store.request_store import RequestStore
 from engine_hooks.contract.span import GraphSpan
 from engine_hooks.contract.validation import span_refusal
 

@@ -9,7 +9,7 @@ from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import ReceivedRequest
 from collector.decoding.wire import request_id_of
-from collector.request_store import RequestStore
+from collector.store.request_store import RequestStore
 from tests.fixtures.databases import database, read_only_url
 from tests.fixtures.otlp_files import requests_in
 

@@ -21,9 +21,9 @@ from urllib.parse import urlencode
 
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import open_store
-from collector.judging import ALL_S, judge_cells
-from collector.migrations import apply_schema
+from collector.judging.judging import ALL_S, judge_cells
+from collector.store.clickhouse import open_store
+from collector.store.migrations import apply_schema
 from dashboards.links import cell_address, cell_parameters
 from dashboards.reading.alerts import Place as AlertPlace
 from engine_hooks.contract.execution import GraphExecution

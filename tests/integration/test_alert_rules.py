@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.judging import judge_cells
+from collector.judging.judging import judge_cells
 from queries.alerts.backtest import Episode, Plan, backtest, planned
 from queries.alerts.loading import SHIPPED, load_rules
 from queries.alerts.notifying import Alert

@@ -10,15 +10,15 @@ from clickhouse_connect.driver.client import Client
 from starlette.applications import Starlette
 
 from collector.derived_rows import id_of
-from collector.health import Health
 from collector.http_server import HttpServer
-from collector.metrics import CollectorMetrics
 from collector.ports import bind, port_of
 from collector.receivers.health import HealthReceiver
 from collector.repeated_look import LookState
 from collector.spool.database import spool_file
 from collector.spool.spool import Spool
-from collector.state import state_of
+from collector.telemetry.health import Health
+from collector.telemetry.metrics import CollectorMetrics
+from collector.telemetry.state import state_of
 from queries.alerts.lint import WATCHED_COLUMNS
 from queries.alerts.loading import load_rules
 from queries.alerts.sources import StoredSource

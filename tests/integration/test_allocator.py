@@ -8,8 +8,8 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import ReceivedRequest
-from collector.allocator import OPTIONS, give_back_soon
-from collector.request_store import RequestStore
+from collector.store.allocator import OPTIONS, give_back_soon
+from collector.store.request_store import RequestStore
 from tests.fixtures.contract_cases import STORED, request_of
 from tests.fixtures.databases import SERVER_URL
 from tests.fixtures.running import running_collector

@@ -11,7 +11,7 @@ from clickhouse_connect.driver.client import Client
 from collector.backup import putting_back
 from collector.backup.making import Source, make_backup
 from collector.backup.manifest import BackupError, Manifest
-from collector.clickhouse import open_store
+from collector.store.clickhouse import open_store
 from tests.fixtures.databases import SERVER_URL
 
 pytestmark = pytest.mark.skipif(bool(SERVER_URL), reason="a server is backed up by its own BACKUP")

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clock_offsets import ClockWatch, clock_offsets
-from collector.metrics import CollectorMetrics
-from collector.own_metrics import ClockMetrics
-from collector.store_client import StoreClient
+from collector.store.client import StoreClient
+from collector.telemetry.clock_offsets import ClockWatch, clock_offsets
+from collector.telemetry.metrics import CollectorMetrics
+from collector.telemetry.own_metrics import ClockMetrics
 from tests.fixtures.arrivals import arrive
 
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from collector.migrations import schema_files
+from collector.store.migrations import schema_files
 from tests.fixtures.running import ROOT, free_addresses, tachograph
 
 

@@ -7,7 +7,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import Outcome
-from collector.request_store import ReceivedRequest, RequestStore
+from collector.store.request_store import ReceivedRequest, RequestStore
 from engine_hooks.contract.attributes import RESOURCE_ATTRIBUTES, SPAN_ATTRIBUTES
 from engine_hooks.contract.names import column_of
 from engine_hooks.contract.span import EXECUTION_COLUMNS

@@ -16,18 +16,18 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from collector.acceptance import StoreUnavailableError
-from collector.clickhouse import connection_string
-from collector.clock_offsets import ClockWatch
-from collector.health import Health
-from collector.metrics import CollectorMetrics
-from collector.own_metrics import ClockMetrics, LookMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
 from collector.receivers.health import HealthReceiver
 from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
 from collector.sql_endpoint.server import serving_sql
-from collector.store_bound import BoundState
-from collector.store_client import StoreClient
+from collector.store.bound import BoundState
+from collector.store.clickhouse import connection_string
+from collector.store.client import StoreClient
+from collector.telemetry.clock_offsets import ClockWatch
+from collector.telemetry.health import Health
+from collector.telemetry.metrics import CollectorMetrics
+from collector.telemetry.own_metrics import ClockMetrics, LookMetrics, SamplingMetrics, SpoolMetrics, StoreMetrics
 from collector.writer import Writer
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.databases import SERVER_URL

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from collector.acceptance import ReceivedRequest
 from collector.decoding.wire import request_id_of
-from collector.request_store import RequestStore
 from collector.spool.verdict import verdict_of
+from collector.store.request_store import RequestStore
 from tests.fixtures.contract_cases import GOOD_ATTRIBUTES, GOOD_RESOURCE, HOUR_NS, STARTED_AT, SpanCase, request_of
 
 ARRIVED_UNIX_MS = 4_000_000_000_000

@@ -13,15 +13,15 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from starlette.applications import Starlette
 
-from collector.clickhouse import StoreError, connect, open_store
 from collector.derived_rows import DERIVED_TABLES, ROWS_MAX, DerivedRows
 from collector.http_server import HttpServer
-from collector.metrics import CollectorMetrics
-from collector.migrations import schema_files
 from collector.ports import bind, port_of
 from collector.receivers.answers import REQUEST_BYTES_MAX
 from collector.receivers.derived_rows import RowsReceiver
-from collector.store_client import StoreClient
+from collector.store.clickhouse import StoreError, connect, open_store
+from collector.store.client import StoreClient
+from collector.store.migrations import schema_files
+from collector.telemetry.metrics import CollectorMetrics
 from queries.alerts.history import storing_at
 from queries.errors import CallError, OtherStoreError, RefusedError, UnreachableError
 from queries.rows import BATCH_ROWS, store_rows

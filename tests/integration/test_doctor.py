@@ -17,9 +17,9 @@ from collector.doctor.check import Check, Verdict
 from collector.doctor.doors import Doors, NotRunningError
 from collector.doctor.examination import examine
 from collector.doctor.store_checks import check_ttls
-from collector.judging import CellJudge
-from collector.migrations import SchemaFile, apply_schema, schema_files
-from collector.store_client import StoreClient
+from collector.judging.judging import CellJudge
+from collector.store.client import StoreClient
+from collector.store.migrations import SchemaFile, apply_schema, schema_files
 from tests.fixtures.arrivals import arrive
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.doors import PROTOBUF, open_doors
@@ -190,7 +190,9 @@ def test_judging_that_clickhouse_refuses_is_a_fault(
         examined = Examined(doors.http_port, doors.grpc_port, clickhouse_url)
         judge.look_once()
         assert examined.verdict("judging")[0] is Verdict.OK
-        monkeypatch.setattr("collector.judging._statement", lambda _: "SELECT no_such_column FROM graph_executions")
+        monkeypatch.setattr(
+            "collector.judging.judging._statement", lambda _: "SELECT no_such_column FROM graph_executions"
+        )
         judge.look_once()
         assert examined.verdict("judging")[0] is Verdict.WARNING
         judge.look_once()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.judging import settle_hours
+from collector.judging.judging import settle_hours
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from queries.catalogue import find
 from tests.fixtures.asking import START, ask
@@ -156,7 +156,7 @@ def test_a_half_hour_that_is_off_is_found(clickhouse: Client) -> None:
 def test_half_hours_are_settled_by_the_bounds_that_count_as_stuck() -> None:
     """Written in the collector's statement and in the question; its defaults are the catalogue's."""
     default = {one.name: one.default for one in find("fleet_stretches").parameters}
-    settled = (Path(__file__).parents[2] / "collector/settle_half_hours.sql").read_text()
+    settled = (Path(__file__).parents[2] / "collector/judging/settle_half_hours.sql").read_text()
     asked_for = find("fleet_stretches").sql
     bounds = (default["minimum_decoding_s"], default["stuck_above"])
     assert f">= {bounds[0]}e9 AND plain_ns > {bounds[1]} * (plain_ns + speculative_ns) AS is_plain" in settled

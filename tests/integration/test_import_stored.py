@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.metrics import CollectorMetrics
 from collector.receivers.otlp_grpc import GrpcReceiver
+from collector.telemetry.metrics import CollectorMetrics
 from engine_hooks.adapters.profile_files import imported
 from engine_hooks.commands.import_traces import import_traces
 from engine_hooks.contract.names import GraphKind

@@ -7,10 +7,10 @@ from pathlib import Path
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import StoreUnavailableError
-from collector.metrics import CollectorMetrics
-from collector.request_store import RequestStore
 from collector.spool.database import spool_file
 from collector.spool.spool import Spool
+from collector.store.request_store import RequestStore
+from collector.telemetry.metrics import CollectorMetrics
 from collector.writer import Writer
 from tests.fixtures.contract_cases import STARTED_AT, SpanCase, request_of
 from tests.fixtures.doors import PATIENT, PROTOBUF, open_doors

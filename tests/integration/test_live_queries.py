@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.judging import CellJudge, judge_cells, settle_hours
-from collector.store_client import StoreClient
+from collector.judging.judging import CellJudge, judge_cells, settle_hours
+from collector.store.client import StoreClient
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.span import EXECUTION_COLUMNS
 from queries.judging import statement
@@ -58,8 +58,8 @@ def agree(client: Client, **values: Any) -> None:
 
 
 def test_the_collectors_statement_is_the_catalogues() -> None:
-    written = (ROOT / "collector/judge_cells.sql").read_text()
-    assert written == statement(), "run: python -m queries.judging > collector/judge_cells.sql"
+    written = (ROOT / "collector/judging/judge_cells.sql").read_text()
+    assert written == statement(), "run: python -m queries.judging > collector/judging/judge_cells.sql"
 
 
 def test_judged_cells_are_told_as_judging_tells_them(clickhouse: Client) -> None:

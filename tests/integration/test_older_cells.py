@@ -7,8 +7,8 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
 
-from collector.judging import WALK_EVERY_S, CellJudge
-from collector.store_client import StoreClient
+from collector.judging.judging import WALK_EVERY_S, CellJudge
+from collector.store.client import StoreClient
 from engine_hooks.contract.span import EXECUTION_COLUMNS
 from tests.fixtures.asking import ask
 from tests.fixtures.query_rows import ENGINE, believing, insert, round_of, row_of

@@ -6,8 +6,8 @@ from typing import Any, Final
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.migrations import apply_schema, schema_files
-from collector.request_store import ReceivedRequest, RequestStore
+from collector.store.migrations import apply_schema, schema_files
+from collector.store.request_store import ReceivedRequest, RequestStore
 from tests.fixtures.contract_cases import CASES, GOOD_RESOURCE, OTHER_SPAN_NAMES, SpanCase, request_of
 from tests.fixtures.exporter_rows import insert
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.judging import judge_cells
+from collector.judging.judging import judge_cells
 from engine_hooks.contract.names import FeedbackReason, GraphKind, Purpose
 from queries.catalogue import Query, load
 from queries.errors import ParameterError

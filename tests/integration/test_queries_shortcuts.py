@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.judging import judge_cells
+from collector.judging.judging import judge_cells
 from queries.catalogue import Query, load
 from queries.parameters import bound
 from queries.runner import asked

@@ -10,7 +10,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.doctor.store import executions_by_day
-from collector.judging import judge_cells
+from collector.judging.judging import judge_cells
 from collector.sampling.rules import SamplingRules
 from collector.sampling.sampling import Sampling
 from engine_hooks.contract.execution import EngineResource, GraphExecution

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from collector.clickhouse import connect
-from collector.migrations import apply_schema, schema_files
+from collector.store.clickhouse import connect
+from collector.store.migrations import apply_schema, schema_files
 from tests.conftest import ROOT
 from tests.fixtures.databases import SERVER_URL
 

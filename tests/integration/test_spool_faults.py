@@ -14,12 +14,12 @@ import httpx
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import connect
 from collector.service import Collector, CollectorSettings
 from collector.spool.database import opened_beside, spool_file
 from collector.spool.drain import DrainLimits
 from collector.spool.ledger import read_ledger
 from collector.spool.records import Ledger
+from collector.store.clickhouse import connect
 from collector.writer import WriterLimits
 from tests.conftest import ROOT
 from tests.fixtures.databases import SERVER_URL

@@ -4,7 +4,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import ReceivedRequest
-from collector.request_store import RequestStore
+from collector.store.request_store import RequestStore
 from tests.fixtures.contract_cases import STORED, request_of
 
 ARRIVED_UNIX_MS = 4_000_000_000_000

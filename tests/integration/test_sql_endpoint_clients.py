@@ -24,10 +24,10 @@ from clickhouse_cityhash.cityhash import CityHash128
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError, StreamFailureError
 
-from collector.clickhouse import connection_string
 from collector.ports import PortTakenError
 from collector.sql_endpoint.limits import QueryLimits
 from collector.sql_endpoint.server import serving_sql
+from collector.store.clickhouse import connection_string
 from tests.fixtures.databases import SERVER_URL
 
 pytestmark = pytest.mark.skipif(bool(SERVER_URL), reason="the endpoint is the embedded engine's alone")

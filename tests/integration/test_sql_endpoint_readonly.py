@@ -9,8 +9,8 @@ import httpx
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import connection_string
 from collector.sql_endpoint.server import serving_sql
+from collector.store.clickhouse import connection_string
 from tests.fixtures.databases import SERVER_URL
 
 pytestmark = pytest.mark.skipif(bool(SERVER_URL), reason="the read-only endpoint is the embedded engine's alone")

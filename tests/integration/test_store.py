@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import StoreError, connect, place_of, split_url, without_password
+from collector.store.clickhouse import StoreError, connect, place_of, split_url, without_password
 from tests.fixtures.databases import SERVER_URL
 
 HOLDER = """
 import sys
 from pathlib import Path
-from collector.clickhouse import open_store
+from collector.store.clickhouse import open_store
 with open_store(Path(sys.argv[1])) as client:
     print(client.database, flush=True)
     sys.stdin.read()
@@ -24,7 +24,7 @@ with open_store(Path(sys.argv[1])) as client:
 OPENER = """
 import sys
 from pathlib import Path
-from collector.clickhouse import open_store
+from collector.store.clickhouse import open_store
 from collector.errors import CollectorError
 try:
     with open_store(Path(sys.argv[1])) as client:
@@ -37,7 +37,7 @@ except CollectorError as error:
 DROPPER = """
 import sys
 from pathlib import Path
-from collector.clickhouse import open_store
+from collector.store.clickhouse import open_store
 with open_store(Path(sys.argv[1])) as client:
     client.command("CREATE TABLE t (x Int64) ENGINE = MergeTree PARTITION BY x ORDER BY x")
     client.command("INSERT INTO t SELECT number FROM numbers(130)", settings={"max_partitions_per_insert_block": 0})
@@ -52,7 +52,7 @@ MERGER = """
 import sys
 import time
 from pathlib import Path
-from collector.clickhouse import open_store
+from collector.store.clickhouse import open_store
 with open_store(Path(sys.argv[1])) as client:
     client.command("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x")
     replaced = "SELECT count() FROM system.parts WHERE table = 't' AND NOT active"

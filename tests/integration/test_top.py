@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.clickhouse import connection_string
 from collector.sql_endpoint.server import serving_sql
+from collector.store.clickhouse import connection_string
 from engine_hooks.contract.span import EXECUTION_COLUMNS
 from queries.postmortem.told import told_range
 from tests.fixtures.asking import START

@@ -10,8 +10,8 @@ from clickhouse_connect.driver.client import Client
 from collector.doctor.check import Check, Verdict
 from collector.doctor.store import reading
 from collector.doctor.view_checks import check_views
-from collector.migrations import SchemaFile, all_schema_files, apply_schema
-from collector.views import make_anew, views_astray
+from collector.store.migrations import SchemaFile, all_schema_files, apply_schema
+from collector.store.views import make_anew, views_astray
 from tests.fixtures.running import ROOT, running_collector, tachograph
 
 ALL = all_schema_files()
@@ -78,7 +78,7 @@ def test_made_anew_they_are_the_schemas_again(clickhouse: Client) -> None:
 
 
 def test_each_file_that_makes_or_changes_a_view_is_one_that_can_be_compared() -> None:
-    """Whoever changes a view by a new file has to teach `collector.views` what it is then."""
+    """Whoever changes a view by a new file has to teach `collector.store.views` what it is then."""
     about_views = [file for file in ALL if "VIEW" in file.statement or "MODIFY QUERY" in file.statement]
     assert len(about_views) >= 14
     assert all(file.statement.count("\nCREATE MATERIALIZED VIEW IF NOT EXISTS ") == 1 for file in about_views)
@@ -87,7 +87,7 @@ def test_each_file_that_makes_or_changes_a_view_is_one_that_can_be_compared() ->
 REPLACED = f"""
 import sys
 from pathlib import Path
-from collector.clickhouse import open_store
+from collector.store.clickhouse import open_store
 with open_store(Path(sys.argv[1])) as client:
     client.command("DROP VIEW store_executions")
     client.command("ALTER TABLE fill_cell_graphs MODIFY QUERY {OTHERWISE}")

@@ -19,9 +19,9 @@ from collector.access.certificate import Certificate, trusting
 from collector.access.presenting import sending_variables, with_credentials
 from collector.access.secret import AccessError, given_secrets, secrets_in
 from collector.access.settings import access_of
-from collector.clickhouse import StoreError, split_url
 from collector.receivers.answers import RequestTooLargeError
 from collector.receivers.span_count import check_spans
+from collector.store.clickhouse import StoreError, split_url
 from queries.client import parsed, shown, trusted
 from queries.errors import CallError
 from tachograph import Settings, settings_options

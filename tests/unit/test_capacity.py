@@ -20,8 +20,8 @@ from collector.capacity.plan import (
 )
 from collector.capacity.shown import page, size, told
 from collector.doctor.store import rules_wanted
-from collector.judging import SHARE_MAX
-from collector.migrations import schema_files
+from collector.judging.judging import SHARE_MAX
+from collector.store.migrations import schema_files
 from tachograph import application
 from tests.conftest import ROOT
 

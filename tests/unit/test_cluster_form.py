@@ -7,7 +7,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.cluster.form import ClusterForm, ClusterFormError
-from collector.migrations import SchemaFile, schema_files, script_of
+from collector.store.migrations import SchemaFile, schema_files, script_of
 
 FILES = schema_files(otel_traces=True)
 

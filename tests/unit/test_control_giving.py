@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from collector.clickhouse import StoreError
 from collector.control.giving import Door, NotTakenError, taker
 from collector.control.key import make_key
 from collector.control.names import TELL_STORE
 from collector.spool.database import hold, spool_file
+from collector.store.clickhouse import StoreError
 
 ITS_URL = "http://127.0.0.1:9/fleet"
 

@@ -10,7 +10,7 @@ from clickhouse_connect.driver.client import Client
 
 from collector.acceptance import ReceivedRequest
 from collector.decoding.wire import request_id_of
-from collector.request_store import RequestStore
+from collector.store.request_store import RequestStore
 from dashboards.links import CELL_PAGE, COMPARE_PAGE, FLEET_PAGE, GRAPHS_PAGE, HEALTH_PAGE, SQL_PAGE, WHAT_IF_PAGE
 from dashboards.parts.address import KNOWN
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store

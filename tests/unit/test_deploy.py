@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from collector.cluster.form import ClusterForm
-from collector.migrations import schema_files
+from collector.store.migrations import schema_files
 from tachograph import Settings
 from tests.conftest import ROOT
 

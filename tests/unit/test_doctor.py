@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from collector.clickhouse import WrongSettingError, first_line
 from collector.commands.doctor import doctor
 from collector.doctor.check import Verdict, fault, ok, warning
 from collector.doctor.door_checks import (
@@ -22,8 +21,9 @@ from collector.doctor.door_checks import (
 from collector.doctor.doors import Answer, Doors
 from collector.doctor.report import as_json, print_table, worst
 from collector.doctor.store import TableRules, rules_of, rules_wanted
-from collector.migrations import schema_files
 from collector.spool.records import Ledger, SpoolState
+from collector.store.clickhouse import WrongSettingError, first_line
+from collector.store.migrations import schema_files
 
 GB = 10**9
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from collector.errors import CollectorError
-from collector.judging import CELLS_AT_ONCE, JUDGE_EVERY_S, SHARE_MAX, SPAN_AT_ONCE, Stretch, judged_together
+from collector.judging.judging import CELLS_AT_ONCE, JUDGE_EVERY_S, SHARE_MAX, SPAN_AT_ONCE, Stretch, judged_together
 from collector.repeated_look import RepeatedLook
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import structlog
 
-from collector.log_format import LogFormat
-from collector.logs import REPEATED_EVERY_S, Repeated, configure_logs
+from collector.telemetry.log_format import LogFormat
+from collector.telemetry.logs import REPEATED_EVERY_S, Repeated, configure_logs
 
 
 class Terminal(io.StringIO):

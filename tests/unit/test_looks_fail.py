@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from collector.acceptance import StoreUnavailableError
 from collector.doctor.check import Check, Verdict
 from collector.doctor.door_checks import check_looks
-from collector.own_metrics import LookMetrics
 from collector.repeated_look import LookState, RepeatedLook
+from collector.telemetry.own_metrics import LookMetrics
 
 REFUSED = "Code: 60. DB::Exception: Unknown table expression identifier 'x'"
 

@@ -6,7 +6,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from collector.doctor.store import rules_found
-from collector.retention import Retention, RetentionError, RetentionSettingError, StoreRetention, parsed_retention
+from collector.store.retention import Retention, RetentionError, RetentionSettingError, StoreRetention, parsed_retention
 
 DAYS = (0, 1, 5, 12, 20)
 ROWS_A_DAY = 100

@@ -8,12 +8,12 @@ from clickhouse_connect.driver.client import Client
 from prometheus_client import CollectorRegistry
 
 from collector.commands.collect import sampling_of
-from collector.own_metrics import SamplingMetrics
 from collector.sampling.rules import SamplingRules
 from collector.sampling.sampler import Sampler
 from collector.sampling.sampling import Sampled
-from collector.store_client import StoreClient
-from collector.store_settings import shown_default
+from collector.store.client import StoreClient
+from collector.store.settings import shown_default
+from collector.telemetry.own_metrics import SamplingMetrics
 from dashboards.reading.collector import Collected
 from dashboards.words.health import figures
 from tachograph import Settings

@@ -5,7 +5,7 @@ import re
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.migrations import SchemaError, SchemaFile, apply_schema, schema_files
+from collector.store.migrations import SchemaError, SchemaFile, apply_schema, schema_files
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 
 FIRST = SchemaFile("900_first.sql", "CREATE TABLE IF NOT EXISTS first (x Int64) ENGINE = MergeTree ORDER BY x")

@@ -8,8 +8,8 @@ from clickhouse_connect.driver.client import Client
 from collector.acceptance import QueueFullError
 from collector.doctor.check import Verdict
 from collector.doctor.door_checks import check_store_bound
-from collector.store_bound import BoundState, StoreBound
-from collector.store_client import StoreClient
+from collector.store.bound import BoundState, StoreBound
+from collector.store.client import StoreClient
 from tests.fixtures.fake_store import FakeStore, request, writing
 
 

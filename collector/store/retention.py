@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.clickhouse import first_line
 from collector.cluster.form import LOCAL
 from collector.doctor.store import TableRules, rules_found, rules_wanted
 from collector.errors import CollectorError
-from collector.migrations import SchemaFile, schema_files
+from collector.store.clickhouse import first_line
+from collector.store.migrations import SchemaFile, schema_files
 
 DAYS_MAX: Final = 36_500
 _PAIR: Final = re.compile(r"(\w+)=(\d{1,5})")

@@ -12,8 +12,8 @@ from clickhouse_connect.driver.httpclient import HttpClient
 from collector.acceptance import Outcome, ReceivedRequest
 from collector.decoding.packing import ENCODING, packed
 from collector.decoding.wire import REQUEST_SCHEMA, marks
-from collector.rollups import ARRIVED, arrivals, mend_rollups
 from collector.spool.records import token_of
+from collector.store.rollups import ARRIVED, arrivals, mend_rollups
 
 _OUTCOMES: Final = """
 SELECT request_id, sum(stored), sumMap(refused), sum(other_spans), sum(deduplicated), sum(clock_trouble)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from clickhouse_connect.driver.client import Client
 
 from collector.cluster.form import ClusterForm
-from collector.migrations import SchemaFile
+from collector.store.migrations import SchemaFile
 
 _VIEW: Final = re.compile(
     r"^CREATE MATERIALIZED VIEW IF NOT EXISTS (?:\w+\.)?(\w+)(?: ON CLUSTER '\w+')?\s+TO (?:\w+\.)?(\w+) AS\s+(.+)",

@@ -7,9 +7,9 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.httpclient import HttpClient
 
 from collector.derived_rows import id_of
-from collector.migrations import SchemaFile, apply_schema, schema_files
-from collector.request_store import RequestStore
-from collector.retention import StoreRetention
+from collector.store.migrations import SchemaFile, apply_schema, schema_files
+from collector.store.request_store import RequestStore
+from collector.store.retention import StoreRetention
 
 log = structlog.get_logger(__name__)
 

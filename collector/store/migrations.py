@@ -11,9 +11,9 @@ from typing import NamedTuple
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.clickhouse import first_line
 from collector.cluster.form import ClusterForm
 from collector.errors import CollectorError
+from collector.store.clickhouse import first_line
 
 _SCHEMA_CHANGES = """
 CREATE TABLE IF NOT EXISTS schema_changes

@@ -10,7 +10,7 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.errors import CollectorError
-from collector.store_client import StoreClient
+from collector.store.client import StoreClient
 
 THRESHOLD_S: Final = 30.0
 """A clock counts as off beyond this: batches and retries of a healthy sender stay below."""
@@ -35,7 +35,7 @@ def clock_offsets(client: Client, threshold_s: float = THRESHOLD_S) -> list[Cloc
     Raises:
         ClickHouseError: as it comes.
     """
-    query = files("collector").joinpath("clock_offsets.sql").read_text("utf-8")
+    query = files("collector.telemetry").joinpath("clock_offsets.sql").read_text("utf-8")
     return [ClockOffset(*row) for row in client.query(query, parameters={"threshold_s": threshold_s}).result_rows]
 
 

@@ -10,7 +10,7 @@ from collector.repeated_look import LookState
 from collector.sampling.sampling import Sampled
 from collector.spool.database import data_dir_of
 from collector.spool.spool import Spool
-from collector.store_bound import StoreBound
+from collector.store.bound import StoreBound
 
 
 def state_of(

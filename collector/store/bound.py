@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from collector.repeated_look import RepeatedLook
-from collector.store_client import StoreClient
+from collector.store.client import StoreClient
 
 log = structlog.get_logger(__name__)
 

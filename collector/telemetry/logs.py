@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from collector.log_format import LogFormat
+from collector.telemetry.log_format import LogFormat
 
 REPEATED_EVERY_S: Final = 60.0
 _KNOWN_MAX: Final = 1000

@@ -10,8 +10,8 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.acceptance import StoreUnavailableError
-from collector.clickhouse import first_line
 from collector.errors import CollectorError
+from collector.store.clickhouse import first_line
 
 _PING_EVERY_S: Final = 2.0
 _LONG_S: Final = 3.0

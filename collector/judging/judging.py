@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from clickhouse_connect.driver.client import Client
 
 from collector.repeated_look import RepeatedLook
-from collector.store_client import StoreClient
+from collector.store.client import StoreClient
 
 JUDGE_EVERY_S: Final = 10.0
 """How often to look for cells to judge: about as long as a verdict may lag behind what is stored."""
@@ -246,7 +246,7 @@ class CellJudge(RepeatedLook):
 
 
 def _statement(name: str) -> str:
-    return files("collector").joinpath(f"{name}.sql").read_text("utf-8")
+    return files("collector.judging").joinpath(f"{name}.sql").read_text("utf-8")
 
 
 def _text(moment: datetime) -> str:

@@ -9,11 +9,11 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from collector.clock_offsets import ClockOffset
 from collector.repeated_look import LookState
 from collector.sampling.sampling import Sampled
 from collector.spool.spool import Spool
-from collector.store_bound import BoundState
+from collector.store.bound import BoundState
+from collector.telemetry.clock_offsets import ClockOffset
 
 _LEDGER: Final = {
     "received": "Spans accepted, by door: on disk before they were acknowledged.",

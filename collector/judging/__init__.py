@@ -1,0 +1,1 @@
+"""Cells judged and hours settled once, when their executions are there, so that live questions need not."""

@@ -1,0 +1,1 @@
+"""What a collector tells of itself: health, state, figures, logs; and whose clocks are off."""
