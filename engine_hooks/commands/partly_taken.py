@@ -10,7 +10,9 @@ from engine_hooks.recorder.sending import Sender
 
 @contextmanager
 def telling_taken(connection: Sender, executions: int, again: str) -> Iterator[None]:
-    """Where sending fails within, the error says how many executions were taken before.
+    """Where sending fails within, the error says how many executions were taken before, and how to send all again.
+
+    Where an answer was lost, that many are the least that was taken.
 
     Args:
         connection: Sends all of them.
@@ -18,13 +20,17 @@ def telling_taken(connection: Sender, executions: int, again: str) -> Iterator[N
         again: How the command sends the same once more, which follows `send again`.
 
     Raises:
-        SendError: as it comes where nothing was taken, else with what was.
+        SendError: as it comes where surely nothing was taken, else with what was.
     """
     try:
         yield
     except SendError as error:
-        if not connection.taken:
+        if not connection.taken and not connection.in_doubt:
             raise
-        raise SendError(
-            f"took {connection.taken:,} of {counted(executions, 'execution')}, then: {error}{again}"
-        ) from error
+        raise SendError(f"{_taken(connection)} of {counted(executions, 'execution')}, then: {error}{again}") from error
+
+
+def _taken(connection: Sender) -> str:
+    if not connection.taken:
+        return "took some, perhaps,"
+    return f"took {'at least ' if connection.in_doubt else ''}{connection.taken:,}"

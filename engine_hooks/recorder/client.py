@@ -59,15 +59,18 @@ class OtlpClient:
             goes_on: told of each failure that may pass; whether to try again.
 
         Raises:
-            NotTakenError: the collector refused it for good, patience or `goes_on` ended, or the client was closed.
+            NotTakenError: the collector refused it for good, patience or `goes_on` ended, or the client was closed;
+                certain only if every attempt's failure was.
         """
         deadline = self._clock() + self._patience_s
         attempt = 0
+        is_certain = True
         while True:
             attempt += 1
             try:
                 return self.connection.post(body, min(self._timeout_s, max(deadline - self._clock(), 0.001)))
             except NotTakenError as error:
+                is_certain = error.is_certain = is_certain and error.is_certain
                 wait_s = self._wait_s(attempt, error.retry_after_s)
                 last = attempt >= self._attempts_max or wait_s >= deadline - self._clock()
                 if self.is_closed or not error.retryable or last or not goes_on(error):

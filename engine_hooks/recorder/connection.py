@@ -24,14 +24,26 @@ class Answer(NamedTuple):
 
 
 class NotTakenError(Exception):
-    """A request that the collector did not take as a whole."""
+    """A request that the collector did not take as a whole, or took although its answer was lost."""
 
-    def __init__(self, code: str, details: str, *, retryable: bool, retry_after_s: float | None = None) -> None:
-        """Both texts are for people; `retry_after_s` is what the collector asked for."""
+    def __init__(
+        self,
+        code: str,
+        details: str,
+        *,
+        retryable: bool,
+        retry_after_s: float | None = None,
+        is_certain: bool = False,
+    ) -> None:
+        """Both texts are for people; `retry_after_s` is what the collector asked for.
+
+        `is_certain`: it surely stored nothing of the request, because it said so or was never reached.
+        """
         super().__init__(f"{code}: {' '.join(details.split())}")
         self.code = code
         self.retryable = retryable
         self.retry_after_s = retry_after_s
+        self.is_certain = is_certain
 
 
 class Connection(Protocol):

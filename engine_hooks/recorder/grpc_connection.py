@@ -22,6 +22,8 @@ _RETRYABLE: Final = {
     grpc.StatusCode.DATA_LOSS,
 }
 """Source: https://opentelemetry.io/docs/specs/otlp/#failures. RESOURCE_EXHAUSTED only together with `RetryInfo`."""
+_NEVER_REACHED: Final = ("failed to connect to all addresses", "DNS resolution failed")
+"""How gRPC begins to say of a call that it had no connection for it; of a call that was sent, it says something else."""
 _OPTIONS: Final = (
     # Otherwise a collector that was away for long is looked for every two minutes only.
     ("grpc.initial_reconnect_backoff_ms", 200),
@@ -75,7 +77,9 @@ def _credentials() -> grpc.ChannelCredentials:
 def _not_taken(error: Any) -> NotTakenError:
     code, retry_after_s = error.code(), _retry_after_s(error)
     retryable = code in _RETRYABLE or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None)
-    return NotTakenError(code.name, error.details() or "", retryable=retryable, retry_after_s=retry_after_s)
+    details = error.details() or ""
+    is_certain = not retryable or retry_after_s is not None or details.startswith(_NEVER_REACHED)
+    return NotTakenError(code.name, details, retryable=retryable, retry_after_s=retry_after_s, is_certain=is_certain)
 
 
 def _retry_after_s(error: Any) -> float | None:

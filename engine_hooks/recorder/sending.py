@@ -39,6 +39,8 @@ class Sender:
         self._client = client
         self.taken = 0
         """Executions that the collector took of those given to `send_all`, all calls together."""
+        self.in_doubt = False
+        """Whether a request failed that it may have stored, its answer being lost."""
 
     def send(self, body: bytes) -> Answer:
         """How many spans of a request were refused, and why; blocks for at most `TIMEOUT_S`.
@@ -49,8 +51,10 @@ class Sender:
         try:
             return self._client.send(body)
         except NotTakenError as error:
+            self.in_doubt = not error.is_certain
+            failed = "did not answer" if self.in_doubt else "did not take the executions"
             raise SendError(
-                f"the collector at {self._client.connection.endpoint} did not take the executions ({error}): "
+                f"the collector at {self._client.connection.endpoint} {failed} ({error}): "
                 f"{_remedy(error.code)}, then send again"
             ) from error
 

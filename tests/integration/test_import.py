@@ -203,7 +203,7 @@ def away_after_two(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
     def for_two_requests(_: OtlpClient, body: bytes) -> Answer:
         if len(taken) == 2:
-            raise NotTakenError("UNAVAILABLE", "Connection refused", retryable=True)
+            raise NotTakenError("UNAVAILABLE", "Connection refused", retryable=True, is_certain=True)
         taken.append(body)
         return Answer(0, "")
 

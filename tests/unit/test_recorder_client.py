@@ -134,6 +134,15 @@ def test_attempts_are_bounded() -> None:
     assert len(connection.bodies) == 3
 
 
+@pytest.mark.parametrize("certain", [(True, True), (True, False), (False, True), (False, False)])
+def test_a_request_is_surely_not_taken_only_if_no_attempt_may_have_come_through(certain: tuple[bool, ...]) -> None:
+    failures = [NotTakenError("UNAVAILABLE", "away", retryable=True, is_certain=one) for one in certain]
+    sending, _ = client(Scripted(failures), attempts_max=2)
+    with pytest.raises(NotTakenError) as told:
+        sending.send(b"body")
+    assert told.value.is_certain == all(certain)
+
+
 def test_a_failure_for_good_is_not_tried_again() -> None:
     connection = Scripted([WRONG, TAKEN])
     with pytest.raises(NotTakenError, match="INVALID_ARGUMENT"):

@@ -22,6 +22,7 @@ from engine_hooks.recorder.connection import Answer, NotTakenError
 from engine_hooks.simulator.experiment import PACKAGES
 from engine_hooks.simulator.scenarios import SCENARIOS
 from tests.fixtures.otlp_files import requests_in
+from tests.fixtures.trace_service import trace_service
 
 Printed = Callable[[], Any]
 
@@ -164,7 +165,7 @@ def test_what_was_taken_before_the_collector_went_away_is_said(monkeypatch: pyte
 
     def for_two_requests(_: OtlpClient, body: bytes) -> Answer:
         if len(sent) == 2:
-            raise NotTakenError("UNAVAILABLE", "Connection refused", retryable=True)
+            raise NotTakenError("UNAVAILABLE", "Connection refused", retryable=True, is_certain=True)
         sent.append(body)
         return Answer(0, "")
 
@@ -189,3 +190,29 @@ def test_what_was_taken_before_the_collector_went_away_is_said(monkeypatch: pyte
 def test_where_nothing_was_taken_nothing_else_is_said() -> None:
     with pytest.raises(SendError, match=r"^the collector at http://127\.0\.0\.1:1 did not take .*, then send again$"):
         cell(Nowhere(), seconds=5, send=True)
+
+
+@pytest.mark.parametrize(("answered", "taken"), [(0, "some, perhaps,"), (1, "at least 512")])
+def test_what_may_be_stored_without_an_answer_is_no_less_and_is_sent_again_by_the_same_start(
+    answered: int, taken: str
+) -> None:
+    """The collector was killed between storing a request and answering it."""
+    with trace_service() as service:
+        service.answers_lost_after = answered
+        with pytest.raises(SendError) as told:
+            cell(Nowhere(service.endpoint), seconds=20, send=True)
+        said = re.fullmatch(
+            rf"took {taken} of (\S+) executions, then: the collector at {service.endpoint} did not"
+            r" answer \(UNAVAILABLE: Socket closed\): start it .*, then send again by --starts (\S+Z) and all else as"
+            r" before: those are stored once; another start is another engine instance",
+            str(told.value),
+        )
+        assert said, str(told.value)
+        stored = {request.SerializeToString() for request in service.requests}
+        assert len(stored) == answered + 1
+        service.requests.clear()
+        service.answers_lost_after = None
+        cell(Nowhere(service.endpoint), seconds=20, send=True, starts=said[2])
+    again = [request.SerializeToString() for request in service.requests]
+    assert stored <= set(again)
+    assert f"{len(service.spans):,}" == said[1]
