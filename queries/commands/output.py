@@ -2,10 +2,28 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from engine_hooks.whole_file import write_whole
 from queries.errors import CallError
+
+F = TypeVar("F", bound=str)
+
+
+def format_of(asked: F | None, output: Path | None, suffixes: Mapping[str, F], usual: F) -> F:
+    """The format that is asked for; else the one that the file's suffix says, and without any the usual one.
+
+    Raises:
+        CallError: the suffix says none of them.
+    """
+    if asked is not None or output is None or not output.suffix:
+        return asked or usual
+    if output.suffix.lower() not in suffixes:
+        known = ", ".join(suffixes)
+        raise CallError(f"{output}: the suffix says the format, one of {known}; any other goes with --format")
+    return suffixes[output.suffix.lower()]
 
 
 def write(content: bytes, output: Path | None) -> None:

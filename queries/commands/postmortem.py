@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from queries.commands.output import write
+from queries.commands.output import format_of, write
 from queries.errors import CallError
 from queries.parameters import begun
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from queries.postmortem.told import ToldCell, ToldRange
 
 Format = Literal["terminal", "markdown", "json"]
-SUFFIXES: dict[str, Format] = {".md": "markdown", ".json": "json"}
+SUFFIXES: dict[str, Format] = {".md": "markdown", ".json": "json", ".txt": "terminal"}
 EXPORTS = ("perfetto",)
 
 
@@ -42,7 +42,7 @@ def postmortem(
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Cells before then.")] = None,
     format: Annotated[
-        Format | None, typer.Option("--format", "-f", help="Default: by the suffix of --output, else terminal.")
+        Format | None, typer.Option("--format", "-f", help="Default: by the suffix of --output; without it, terminal.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the story to this file.")] = None,
     sql: Annotated[bool, typer.Option("--sql", help="Print each query in full, in the terminal as well.")] = False,
@@ -60,7 +60,7 @@ def postmortem(
     """
     from queries.postmortem.told import told, told_range  # noqa: PLC0415 (scipy and numpy slow the start)
 
-    chosen = format or (SUFFIXES.get(output.suffix, "terminal") if output else "terminal")
+    chosen = format_of(format, output, SUFFIXES, "terminal")
     if export and export[0] not in EXPORTS:
         raise CallError(
             f"--export {export[0]}: the timeline is written as {' or '.join(EXPORTS)}, --export perfetto FILE"

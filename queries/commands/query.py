@@ -6,12 +6,12 @@ from typing import Annotated, Literal, Protocol
 import typer
 
 from queries.catalogue import Query, find, load
-from queries.commands.output import write
+from queries.commands.output import format_of, write
 from queries.errors import CallError
 from queries.terminal import answer_table, catalogue_json, catalogue_table
 
 OutputFormat = Literal["table", "csv", "json", "parquet"]
-SUFFIXES: dict[str, OutputFormat] = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
+SUFFIXES: dict[str, OutputFormat] = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".txt": "table"}
 
 
 class Settings(Protocol):
@@ -29,7 +29,7 @@ def query(
     ] = None,
     format: Annotated[
         OutputFormat | None,
-        typer.Option("--format", "-f", help="Default: by the suffix of --output, else table."),
+        typer.Option("--format", "-f", help="Default: by the suffix of --output; without it, table."),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
 ) -> None:
@@ -38,7 +38,7 @@ def query(
     Exit codes: 0 answered (an empty answer says so on standard error); 2 a wrong call; 3 no ClickHouse
     answers; 4 ClickHouse refused the query. Tables round for the eye; csv, json and parquet are exact.
     """
-    chosen = format or (SUFFIXES.get(output.suffix, "table") if output else "table")
+    chosen = format_of(format, output, SUFFIXES, "table")
     content = catalogue(chosen, param) if name is None else answer(settings, find(name), pairs(param or []), chosen)
     write(content, output)
 

@@ -102,6 +102,7 @@ WRONG = {
     ("bench-r014", "--from", "-1h"): "a cell is told whole",
     ("bench-r014", "--export", "svg", "x"): "--export svg",
     ("bench-r014", "--output", "/no/such/folder/x.md"): "/no/such/folder/x.md",
+    ("bench-r014", "--output", "x.pdf"): "x.pdf: the suffix says the format, one of .md, .json, .txt; ",
     ("--engine", "nobody"): "no cell of engine nobody",
 }
 

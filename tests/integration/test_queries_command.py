@@ -15,7 +15,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from queries.catalogue import find, load
-from queries.commands.query import query
+from queries.commands.query import OutputFormat, query
 from queries.errors import CallError, ParameterError, RefusedError, UnknownQueryError
 from queries.runner import run, save
 from tests.fixtures.query_rows import START_NS, insert, round_of
@@ -107,6 +107,12 @@ def test_wrong_calls_are_one_line_with_exit_code_2(url: str, tmp_path: Path) -> 
         (CallError, "given twice", lambda: query(Settings(url), "cells", ["host=a", "host=b"])),
         (CallError, "needs the name", lambda: query(Settings(url), None, ["host=a"])),
         (CallError, "not csv", lambda: query(Settings(url), None, None, "csv")),
+        (
+            CallError,
+            r"x\.xlsx: the suffix .* \.csv, \.json, \.parquet, \.txt; ",
+            lambda: to_file(url, tmp_path / "x.xlsx"),
+        ),
+        (CallError, r"x\.jsonl: the suffix", lambda: to_file(url, tmp_path / "x.jsonl")),
         (CallError, "No such file", lambda: query(Settings(url), "cells", None, "csv", tmp_path / "no" / "x.csv")),
     ]
     for error, says, call in wrong:
@@ -114,6 +120,18 @@ def test_wrong_calls_are_one_line_with_exit_code_2(url: str, tmp_path: Path) -> 
             call()
         assert refused.value.exit_code == 2
         assert "\n" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def to_file(url: str, output: Path, format: OutputFormat | None = None) -> bytes:
+    query(Settings(url), "executions", ["limit=2"], format, output)
+    return output.read_bytes()
+
+
+def test_a_file_is_of_the_format_that_its_suffix_or_the_option_says(url: str, tmp_path: Path) -> None:
+    assert to_file(url, tmp_path / "X.CSV") == to_file(url, tmp_path / "x.xlsx", "csv")
+    assert to_file(url, tmp_path / "x.txt") == to_file(url, tmp_path / "x") == to_file(url, tmp_path / "x.md", "table")
+    assert len(json.loads(to_file(url, tmp_path / "x.json"))) == 2
 
 
 def test_a_database_without_the_table_is_one_clear_line(url: str) -> None:
