@@ -14,7 +14,16 @@ from dashboards.parts.controls import CONTROL_PX, choose_any, choose_of, control
 from dashboards.parts.noted import noted_about, say_noted
 from dashboards.parts.notices import say_freshness, say_problem, viewer_zone
 from dashboards.parts.time_range import choose_range, hold_button, show_all_time
-from dashboards.questions.measures import MEASURES, ROWS_MAX, Measure, graphs_in, history, of_graph, steps_of
+from dashboards.questions.measures import (
+    MEASURES,
+    ROWS_MAX,
+    Measure,
+    graphs_in,
+    history,
+    of_graph,
+    steps_of,
+    up_to_arrival,
+)
 from dashboards.questions.ranges import EVER, TimeRange, time_parameters
 from dashboards.reading.answers import Answer, answer, slow_answer
 from dashboards.reading.outcomes import Outcome, Search, changes
@@ -34,6 +43,7 @@ from dashboards.words.texts import escaped
 from queries.annotations.marks import Mark
 from queries.changes.detection import SHIFT_MIN_PERCENT
 from queries.changes.found import Change
+from queries.changes.shown import clocks_line
 
 USUAL_RANGE = "7 d"
 GRAPHS_MAX = 8
@@ -175,7 +185,9 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
     found = level_changes(measure, time_range)
     problems = st.container()
     shown: list[Answer | Outcome[Search]] = [engines, rows, costs, spread, found]
-    steps = steps_of(rows.rows, engines.rows, measure)
+    steps, ahead_s = up_to_arrival(steps_of(rows.rows, engines.rows, measure), engines.rows, time_range)
+    if ahead_s:
+        st.warning(f"{escaped(clocks_line(ahead_s))}; set the clock by NTP.", icon=":material/schedule:")
     graphs = [name for name in graphs_in(steps, costs.rows) if not graph or name == graph]
     if graphs:
         told = level_headline(measure, found, wanted.get("host", ""), graph, time_range).changes

@@ -5,9 +5,11 @@ from typing import Final, NamedTuple
 
 import pandas as pd
 
+from dashboards.questions.arrivals import in_ns
 from dashboards.questions.ranges import TimeRange, time_parameters
 from dashboards.reading.answers import Answer, answer
 from queries.changes.history import Metric
+from queries.top.fleet import CLOCK_OFF_ABOVE_S
 
 STEPS: Final = 400
 """Steps that a time range is cut into."""
@@ -86,6 +88,30 @@ def steps_of(rows: pd.DataFrame, engines: pd.DataFrame, measure: Measure) -> pd.
             "executions": known.executions,
         }
     ).reset_index(drop=True)
+
+
+def up_to_arrival(
+    steps: pd.DataFrame, engines: pd.DataFrame, time_range: TimeRange
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Steps up to the newest arrival where the time has no end, and whose clocks put others after it: by how much, in s.
+
+    Args:
+        steps: Of `steps_of`.
+        engines: Rows of the query `engines`.
+        time_range: What is looked at.
+    """
+    if time_range.until or steps.empty or engines.empty:
+        return steps, {}
+    known = engines.drop_duplicates("service_instance_id").set_index("service_instance_id", drop=False)
+    received = in_ns(known.last_received_at)
+    is_after = in_ns(steps["at"]) > received.max() + pd.Timedelta(seconds=CLOCK_OFF_ABOVE_S)
+    after = steps[is_after & steps.instance.isin(known.index)]
+    if after.empty:
+        return steps, {}
+    ahead = in_ns(after["at"]) - received.reindex(after.instance).set_axis(after.index)
+    hosts = known.host_name.where(known.host_name != "", known.service_instance_id)
+    by_host = ahead.dt.total_seconds().groupby(hosts.reindex(after.instance).to_numpy()).max()
+    return steps.drop(after.index).reset_index(drop=True), {str(host): float(by) for host, by in by_host.items()}
 
 
 def graph_column(rows: pd.DataFrame) -> str:

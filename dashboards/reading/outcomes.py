@@ -101,7 +101,7 @@ def changes(url: str, metric: str, time: Time, shift_min_percent: float) -> Outc
     chosen = Metric(metric)
 
     def compute() -> Search:
-        series = stored_series(url, chosen, METRICS[chosen].by, *time)
+        series = stored_series(url, chosen, METRICS[chosen].by, *time).series
         return Search(changes_in(series, chosen, shift_min_percent), extents_of(series))
 
     return attempted(("changes", url, metric, time, shift_min_percent), compute)

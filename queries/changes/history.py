@@ -1,7 +1,7 @@
 """The history of a fleet as series: one for each group, a point for each step of an engine."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,8 @@ from engine_hooks.contract.names import (
     column_of,
 )
 from queries.errors import CallError
-from queries.runner import run
+from queries.runner import Rows, run
+from queries.top.fleet import CLOCK_OFF_ABOVE_S
 
 LABELS: Final[dict[str, str]] = {
     "host": column_of(HOST_NAME),
@@ -36,7 +37,7 @@ LABELS: Final[dict[str, str]] = {
 """What series can be told apart by, and the column that holds it."""
 ROWS_MAX: Final = 1_000_000
 LAST_S: Final = 7 * 86_400
-"""Without `from`: so much up to the newest execution."""
+"""Without `from`: so much up to the newest arrival."""
 
 
 class Metric(StrEnum):
@@ -87,6 +88,14 @@ class Series(NamedTuple):
     points: tuple[Point, ...]
 
 
+class History(NamedTuple):
+    """The series that were asked for."""
+
+    series: list[Series]
+    ahead_s: dict[str, float]
+    """Hosts whose clocks are ahead, so that some of what they recorded is left out, and by how much at least, in s."""
+
+
 def labels_for(metric: Metric, by: str | None) -> tuple[str, ...]:
     """What series are told apart by.
 
@@ -105,8 +114,10 @@ def labels_for(metric: Metric, by: str | None) -> tuple[str, ...]:
 
 def stored_series(
     url: str, metric: Metric, by: Sequence[str], from_: str | None = None, to: str | None = None
-) -> list[Series]:
-    """The series in ClickHouse; a week up to the newest execution where `from_` is not given.
+) -> History:
+    """The series in ClickHouse; a week up to the newest arrival where `from_` is not given.
+
+    Without `to` they end at the newest arrival: what a clock that is ahead puts after it did not happen then.
 
     Raises:
         CallError: more than `ROWS_MAX` steps.
@@ -116,7 +127,24 @@ def stored_series(
     rows = run("graph_history", url, "rows", **values)
     if len(rows) > ROWS_MAX:
         raise CallError(f"more than {ROWS_MAX:,} steps of engines and graphs: narrow the time by --from and --to")
-    return series_of(rows, metric, by)
+    kept, ahead_s = (rows, {}) if to else up_to_arrival(rows)
+    return History(series_of(kept, metric, by), ahead_s)
+
+
+def up_to_arrival(rows: Rows) -> tuple[Rows, dict[str, float]]:
+    """Rows of `graph_history` up to the newest arrival, and by how much the clocks of the others' hosts are ahead, in s."""
+    if not rows:
+        return rows, {}
+    end = max(row["last_received_at"] for row in rows) + timedelta(seconds=CLOCK_OFF_ABOVE_S)
+    kept, ahead_s = [], dict[str, float]()
+    for row in rows:
+        if row["step_started_at"] <= end:
+            kept.append(row)
+            continue
+        host = row[LABELS["host"]] or row[LABELS["instance"]]
+        by_s = (row["step_started_at"] - row["last_received_at"]).total_seconds()
+        ahead_s[host] = max(ahead_s.get(host, 0.0), by_s)
+    return kept, ahead_s
 
 
 def series_of(rows: Sequence[Mapping[str, Any]], metric: Metric, by: Sequence[str]) -> list[Series]:

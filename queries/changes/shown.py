@@ -1,6 +1,6 @@
 """Changes for the eye and for machines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Group, RenderableType
@@ -10,9 +10,11 @@ from rich.text import Text
 from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import shortened
 from queries.changes.found import Change, Difference, sparkline
-from queries.changes.history import LABELS, METRICS, Metric
+from queries.changes.history import LABELS, METRICS, History, Metric
 from queries.terminal import Fitting
+from queries.top.frame import clock_words
 
+CLOCKS_TOLD: Final = 3
 ELSE_WIDTH_MIN: Final = 26
 """Columns of characters of what else changed: more of it folds."""
 
@@ -108,7 +110,15 @@ def difference_text(one: Difference) -> str:
     return f"{LABELS[one.label]} {shortened(one.before) or '-'} -> {shortened(one.after) or '-'}"
 
 
-def document_of(changes: Sequence[Change], metric: Metric, by: Sequence[str]) -> dict[str, Any]:
+def clocks_line(ahead_s: Mapping[str, float]) -> str:
+    """Whose clocks are ahead, the furthest first, and what is left out; '' where none is."""
+    hosts = sorted(ahead_s, key=lambda host: (-ahead_s[host], host))
+    told = ", ".join(f"{shortened(host)}: {clock_words(ahead_s[host])}" for host in hosts[:CLOCKS_TOLD])
+    more = f" and {counted(len(hosts) - CLOCKS_TOLD, 'host')} more" if hosts[CLOCKS_TOLD:] else ""
+    return f"{told}{more}; what that puts after the newest arrival is left out" if hosts else ""
+
+
+def document_of(found: Sequence[Change], history: History, metric: Metric, by: Sequence[str]) -> dict[str, Any]:
     """Everything, as JSON has it."""
     return {
         "metric": str(metric),
@@ -131,6 +141,7 @@ def document_of(changes: Sequence[Change], metric: Metric, by: Sequence[str]) ->
                     {"label": LABELS[one.label], "before": one.before, "after": one.after} for one in change.differences
                 ],
             }
-            for change in changes
+            for change in found
         ],
+        "clocks_ahead": [{"host": host, "ahead_s": by_s} for host, by_s in sorted(history.ahead_s.items())],
     }

@@ -32,10 +32,15 @@ def changes(
     from_: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="From then on: ISO 8601, or -2h.", show_default="a week up to the newest"
+            "--from",
+            metavar="TIME",
+            help="From then on: ISO 8601, or -2h.",
+            show_default="a week up to the newest arrival",
         ),
     ] = None,
-    to: Annotated[str | None, typer.Option(metavar="TIME", help="Before then.")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Before then.", show_default="the newest arrival")
+    ] = None,
     smallest_change: Annotated[
         float, typer.Option(min=0.01, max=1000, help="Changes smaller than this many per cent are not told.")
     ] = 1.0,
@@ -48,17 +53,19 @@ def changes(
     """
     from queries.changes.found import changes_in  # noqa: PLC0415 (scipy slows the start)
     from queries.changes.history import Metric, labels_for, stored_series  # noqa: PLC0415
-    from queries.changes.shown import document_of, rendered  # noqa: PLC0415
+    from queries.changes.shown import clocks_line, document_of, rendered  # noqa: PLC0415
     from queries.terminal import printed  # noqa: PLC0415
 
     chosen = Metric(metric)
     labels = labels_for(chosen, by)
-    series = stored_series(settings.clickhouse_url, chosen, labels, begun("--from", from_), to)
-    found = changes_in(series, chosen, smallest_change)
+    history = stored_series(settings.clickhouse_url, chosen, labels, begun("--from", from_), to)
+    found = changes_in(history.series, chosen, smallest_change)
     if format == "json":
-        typer.echo(json.dumps(document_of(found, chosen, labels), indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(document_of(found, history, chosen, labels), indent=1, ensure_ascii=False))
     elif found:
         typer.echo(printed(rendered(found, chosen, labels)).decode(), nl=False)
     if not found:
-        points = sum(len(one.points) for one in series)
-        typer.echo(f"no change of {metric} in {len(series)} series, {points} points in all", err=True)
+        points = sum(len(one.points) for one in history.series)
+        typer.echo(f"no change of {metric} in {len(history.series)} series, {points} points in all", err=True)
+    if clocks := clocks_line(history.ahead_s):
+        typer.echo(f"{clocks} (--to TIME looks up to then)", err=True)

@@ -1,7 +1,9 @@
 """`tachograph compare` and `tachograph changes` over stored executions."""
 
 import json
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +14,7 @@ from queries.commands.changes import changes
 from queries.commands.compare import VerdictName, compare
 from queries.compare.errors import FailOnError, NothingToCompareError
 from queries.compare.stored import compare_stored
+from tests.fixtures.asking import START
 from tests.fixtures.query_rows import ENGINE, insert, round_of
 
 ROUNDS = 10
@@ -111,6 +114,51 @@ def test_a_change_with_what_else_changed(
     text = capsys.readouterr().out
     assert "engine_package main-9a44b2 -> main-9a44c0" in text
     assert "2026-11-01 00:20:00" in text
+
+
+def moved(by: timedelta, executions: list[GraphExecution]) -> list[GraphExecution]:
+    """The same at another time."""
+    by_ns = by // timedelta(microseconds=1) * 1000
+    return [one._replace(started_at=one.started_at + by_ns) for one in executions]
+
+
+YEARS_AHEAD = ENGINE._replace(service_instance_id="engine-ahead", host_name="node-ahead")
+
+
+def test_one_clock_that_is_years_ahead_neither_hides_a_change_nor_becomes_one(
+    clickhouse: Client, clickhouse_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = (datetime.now(UTC) - timedelta(hours=1)).replace(second=0, microsecond=0)
+    later = moved(begun - START, [*history(0, 28.0), *history(240, 29.5)])
+    insert(clickhouse, later)
+    insert(clickhouse, moved(datetime(2130, 1, 1, tzinfo=UTC) - START, history(0, 28.0)[:1]), YEARS_AHEAD)
+    for begin in (None, "-1d"):
+        changes(Settings(clickhouse_url), format="json", from_=begin)
+        answer = capsys.readouterr()
+        told = json.loads(answer.out)
+        assert [(one["host"], one["at"][:19]) for one in told["changes"]] == [
+            ("node-1", (begun + timedelta(minutes=20)).isoformat()[:19])
+        ]
+        assert [one["host"] for one in told["clocks_ahead"]] == ["node-ahead"]
+        assert re.match(r"node-ahead: clock \d+,\d{3} d ahead; what that puts after the newest arrival", answer.err)
+    # Who names an end means it.
+    changes(Settings(clickhouse_url), format="json", from_="-1d", to="2130-01-02")
+    answer = capsys.readouterr()
+    assert [one["host"] for one in json.loads(answer.out)["changes"]] == ["node-1"]
+    assert "ahead" not in answer.err
+
+
+def test_of_a_fleet_whose_only_clock_is_ahead_that_is_said(
+    clickhouse: Client, clickhouse_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    executions = moved(timedelta(days=36_500), [*history(0, 28.0), *history(240, 29.5)])
+    insert(clickhouse, executions, YEARS_AHEAD)
+    changes(Settings(clickhouse_url))
+    said = capsys.readouterr().err
+    assert said.startswith("no change of gpu_time in 0 series, 0 points in all\nnode-ahead: clock ")
+    changes(Settings(clickhouse_url), to="2130-01-01", format="json")
+    (change,) = json.loads(capsys.readouterr().out)["changes"]
+    assert change["host"] == "node-ahead"
 
 
 def test_the_engines_own_idleness_is_no_change(

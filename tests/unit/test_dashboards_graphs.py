@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pandas as pd
@@ -17,8 +18,10 @@ from dashboards.words.changes import comparable, drifting, nothing_sentence, too
 from queries.errors import CallError
 from tests.browser.labelled_cells import labelled_store
 from tests.browser.two_arms import two_arms_store
+from tests.fixtures.asking import START
 from tests.fixtures.databases import database, read_only_url
 from tests.fixtures.pages import NOWHERE, away, checked, page_opened, pressed, said
+from tests.fixtures.query_rows import ENGINE, believing, insert, round_of
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +103,25 @@ class TestPage:
         app = page_opened(GRAPHS_PAGE, arms_url, monkeypatch, range="all")
         assert not app.success
         assert "Changes of level were not looked for: there are too many steps." in said(app)
+
+    @pytest.mark.parametrize("measure", ["GPU time", "estimate"])
+    def test_a_clock_that_is_years_ahead_is_named_and_stretches_nothing(
+        self, store: Client, data_dir: Path, monkeypatch: pytest.MonkeyPatch, measure: str
+    ) -> None:
+        now_ms = (datetime.now(UTC) - START) / timedelta(milliseconds=1)
+        decided = believing({"P128": (28, 9)})
+        rounds = [
+            round_of(n, now_ms - 3_600_000 + 30_000 * n, "P128", 28 + 2 * (n >= 60), **decided) for n in range(100)
+        ]
+        ahead = round_of(0, now_ms + timedelta(days=36_500) / timedelta(milliseconds=1), "P128", 28, **decided)
+        with database(store) as name, read_only_url(name, data_dir) as url:
+            insert(store, rounds)
+            insert(store, [ahead], ENGINE._replace(service_instance_id="engine-ahead", host_name="node-ahead"))
+            app = page_opened(GRAPHS_PAGE, url, monkeypatch, range="7 d", measure=measure)
+        assert "node-ahead: clock 36,500 d ahead" in said(app)
+        assert ("The GPU time of P128 on node-1 rose by 7." in said(app)) == (measure == "GPU time")
+        assert app.get("vega_lite_chart")
+        assert "node-ahead" not in str(app.get("vega_lite_chart")[0].proto)
 
     def test_an_empty_store(self, store: Client, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with database(store) as name, read_only_url(name, data_dir) as url:

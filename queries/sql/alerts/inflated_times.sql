@@ -8,7 +8,8 @@
 -- example: tachograph query inflated_times --param from=-7d
 SELECT
     min(cell_started_at) AS since,
-    addSeconds(max(cell_ended_at), {after_s:UInt32}) AS until
+    -- No instant is told beyond April 2262.
+    addSeconds(least(max(cell_ended_at), subtractSeconds(toDateTime64('2262-04-11 23:47:16', 9, 'UTC'), {after_s:UInt32})), {after_s:UInt32}) AS until
 FROM
 (
     SELECT
@@ -21,5 +22,5 @@ FROM
     HAVING argMax(w.judgement.executions, w.judgement.judged_at) != sum(w.executions)
         OR arrayExists(one -> one.turned_s > 0, argMax(w.judgement.inflation, w.judgement.judged_at))
 )
-GROUP BY toStartOfInterval(cell_started_at, toIntervalMinute(5))
+GROUP BY intDiv(toUnixTimestamp64Nano(cell_started_at), 300000000000)
 ORDER BY since

@@ -5,7 +5,7 @@
 -- parameter limit: UInt64 = 10000 | At most so many differences.
 -- column service_instance_id [] | The engine instance.
 -- column window_started_at [time] | The 30 s window; of `engine_half_hours` the half hour, of those that lie between `from` and `to`.
--- column rollup [] | The table that differs from graph_executions.
+-- column rollup [] | The table that differs from graph_executions. A second of `engine_seconds` has 32 bits, and begins anew after 7 February 2106: it is not looked at of an engine whose clock has been beyond. Later windows are not looked at of any.
 -- column executions_stored [executions] | What graph_executions has.
 -- column executions_rolled_up [executions] | What the rollup has.
 -- column differing [] | The counts, sums and extremes that differ.
@@ -104,6 +104,8 @@ FROM
     )
     ARRAY JOIN rollups AS one
     WHERE notEmpty(differing)
+        -- cell_windows puts whatever lies beyond 32 bits into the last window that they can tell.
+        AND NOT (rollup = 'engine_seconds' AND service_instance_id IN (SELECT service_instance_id FROM cell_windows WHERE window_started_at = toDateTime(4294967295, 'UTC')))
     UNION ALL
     -- A half hour is settled as a whole after executions arrived: one that has got some since then is read window by window.
     SELECT

@@ -9,7 +9,7 @@
 -- parameter limit: UInt64 = 50000 | At most so many rows, earliest first.
 -- column service_instance_id [] | The engine instance.
 -- column host_name [] | Host.
--- column step_started_at [time] | Start of the step.
+-- column step_started_at [time] | Start of the step; of a clock beyond 7 February 2106 too early by 2^32 s, as seconds are stored in 32 bits.
 -- column executions [executions] | Executions submitted in the step.
 -- column batch_tokens_emitted [tokens] | Tokens that they emitted; empty where they decoded and none says how many.
 -- column tokens_per_wall_s [tokens/s] | Tokens emitted / wall time; empty without either.
