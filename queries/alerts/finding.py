@@ -10,6 +10,7 @@ from queries.alerts.book import Entry, Identity, with_finding
 from queries.alerts.bounded import Call, Calls, TooSlowError
 from queries.errors import QueriesError
 from queries.findings.findings import Diagnosis, EstimateInflation, Kind, Poison
+from queries.postmortem.story import cause_of
 
 WAIT_S: Final = 5.0
 """How long one evaluation waits for all of its findings."""
@@ -111,14 +112,12 @@ def telling(clickhouse_url: str) -> Tell:
 def in_words(diagnosis: Diagnosis, cell: str, at: datetime) -> str:
     """What happened in which cell, as looked at when, since when, what it costs, and which execution did it.
 
-    '' where the cell is healthy: then nothing in it made an alert fire.
+    '' where the cell is well: then nothing in it made an alert fire.
     """
-    if diagnosis.label is Kind.HEALTHY:
+    if diagnosis.is_well:
         return ""
-    lines = [
-        f"Cell {cell}, as of {at:%Y-%m-%d %H:%M:%S} UTC:",
-        f"{diagnosis.label.value.replace('_', ' ')}: {_cost(diagnosis)}",
-    ]
+    label = cause_of(diagnosis) if diagnosis.label is Kind.HEALTHY else diagnosis.label.value.replace("_", " ")
+    lines = [f"Cell {cell}, as of {at:%Y-%m-%d %H:%M:%S} UTC:", f"{label}: {_cost(diagnosis)}"]
     for finding in diagnosis.findings[:2]:
         lines.append(f"- {finding.kind.value.replace('_', ' ')} since {_clock(finding.since_ns)}:")
         lines += [f"  {evidence.says}" for evidence in finding.evidence[:2]]

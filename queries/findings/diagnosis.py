@@ -20,6 +20,7 @@ from queries.findings.findings import Diagnosis, Finding, Kind
 from queries.findings.host import host_bound_of, stumbles_of, stumbling_of
 from queries.findings.inflation import inflation_of
 from queries.findings.moves import estimates_of
+from queries.findings.overcharge import overcharge_of
 from queries.findings.plain import being_in_plain
 from queries.findings.record import CellRecord
 from queries.findings.speed import speed_changes_of
@@ -94,4 +95,5 @@ def diagnose(record: CellRecord) -> Diagnosis:
         tokens_lost=float(decisions.tokens_lost.sum()) if decisions else 0.0,
         tokens_emitted=sum(execution.batch_tokens_emitted or 0 for execution in record.executions),
         seconds=timeline.seconds,
+        overcharge=overcharge_of(decisions, estimates) if decisions and estimates and label is Kind.HEALTHY else None,
     )

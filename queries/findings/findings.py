@@ -45,7 +45,7 @@ class Kind(StrEnum):
     NO_SPECULATION = "no_speculation"
     """The engine has no speculative graph to choose."""
     HEALTHY = "healthy"
-    """Never a finding, only a label: nothing that costs throughput was found."""
+    """Never a finding, only a label: no cause that costs throughput was found. Whether none was lost: `Diagnosis.is_well`."""
 
 
 class Quantity(NamedTuple):
@@ -77,6 +77,8 @@ class Evidence:
 
 
 SEQUENCES_MAX: Final = 32
+LOSS_WELL_PERCENT: Final = 2.0
+"""Choices of a healthy engine lose less of its throughput: near-ties, and what it is to learn anew."""
 
 
 def tokens_short(emitted: int, share: float) -> float:
@@ -209,6 +211,33 @@ class EstimateInflation(Finding):
 
 
 @dataclass(frozen=True)
+class Overcharge:
+    """Graphs were charged more than they cost and worse ones chosen, and nothing in the record had lifted the charges.
+
+    No finding, since no cause is known: a scheduler with a wrong memory, or a delay before what is stored.
+    """
+
+    graph: str
+    """The one that decisions were turned from at the greatest loss."""
+    charged_ns: int
+    """The most that it was charged at such a decision."""
+    cost_ns: int
+    """What it truly cost then."""
+    since_ns: int | None
+    """The first decision since which it was charged so; `None`: already when the cell begins."""
+    decisions_turned: int
+    """Of all graphs, like what follows."""
+    seconds_turned: float
+    loss_percent: float
+    tokens_lost: float
+
+    @property
+    def above_percent(self) -> float:
+        """How far the charge is above the cost."""
+        return 100 * (self.charged_ns / self.cost_ns - 1)
+
+
+@dataclass(frozen=True)
 class HostLate(Finding):
     """`host_bound`, `cpu_contention`, `delay_bursts` or `harmless_delay`."""
 
@@ -292,6 +321,20 @@ class Diagnosis:
     """All that was emitted: full rejections count with the lane's own token, never as missing."""
     seconds: float
     """From the first submission to the last observed completion."""
+    overcharge: Overcharge | None = None
+    """What wrong charges cost that no finding explains."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the label `healthy` is the whole truth.
+
+        Not where plain decode was mostly chosen and not known to be right, nor where its choices lost what is worth a word:
+        of those the record shows no cause, and the label is given by causes alone.
+        """
+        plain = self.being_in_plain
+        in_doubt = plain.stuck and plain.verdict not in (Verdict.RIGHT, Verdict.NO_CHOICE)
+        lost = (self.expected_loss_percent or 0.0) >= LOSS_WELL_PERCENT
+        return self.label is Kind.HEALTHY and not (self.overcharge or in_doubt or lost)
 
     @property
     def stuck_by_fault(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
 from queries.annotations.marks import Mark
@@ -17,6 +18,7 @@ from queries.findings.findings import (
     EstimateInflation,
     Finding,
     Kind,
+    Overcharge,
     PlainSpan,
     Poison,
     QueryUse,
@@ -26,6 +28,8 @@ from queries.findings.findings import (
 from queries.record import CellExecutions
 
 _S_NS: Final = 1_000_000_000
+MOST: Final = 0.5
+"""Share of the decoding time above which it is most of it."""
 LOSS_TOLD_PERCENT: Final = 0.05
 """Smaller losses are not worth a figure."""
 
@@ -133,24 +137,50 @@ def story_of(recorded: CellExecutions, diagnosis: Diagnosis, noted: Noted = NOTH
 
 def headline_of(diagnosis: Diagnosis) -> str:
     """The cell in one line: what it is, why, and what that cause cost, by its own finding."""
-    loss = next((one.loss_percent for one in diagnosis.findings if one.kind == diagnosis.label), 0.0)
+    loss = _loss_percent(diagnosis)
     cost = f"; {loss:.1f} % of its throughput lost" if loss >= LOSS_TOLD_PERCENT else ""
     plain = diagnosis.being_in_plain
     cause = cause_of(diagnosis)
+    mostly = "Mostly" if plain.plain_fraction > MOST else "Much of the time"
     if diagnosis.stuck_by_fault:
         return f"Stuck in plain decode ({percent(plain.plain_fraction)} of its decoding) by an inflated estimate{cost}."
     if plain.stuck and plain.verdict is Verdict.RIGHT:
         because = f": {cause}" if diagnosis.label is not Kind.PLAIN_RIGHT else ""
-        return f"Mostly in plain decode ({percent(plain.plain_fraction)}), and rightly so{because}{cost}."
+        return f"{mostly} in plain decode ({percent(plain.plain_fraction)}), and rightly so{because}{cost}."
     if plain.stuck:
-        return f"Mostly in plain decode ({percent(plain.plain_fraction)}); {cause}{cost}."
+        return f"{mostly} in plain decode ({percent(plain.plain_fraction)}){_how(plain.verdict)}; {cause}{cost}."
     return f"{cause[0].upper()}{cause[1:]}{cost}."
 
 
 def cause_of(diagnosis: Diagnosis) -> str:
-    """The cell's label, for people."""
+    """The cell's label, for people; of one without a cause, `healthy` only where it is well."""
     finding = next((one for one in diagnosis.findings if one.kind == diagnosis.label), None)
-    return words_of(finding) if finding else WORDS[diagnosis.label]
+    if finding:
+        return words_of(finding)
+    return WORDS[diagnosis.label] if diagnosis.is_well or diagnosis.label is not Kind.HEALTHY else uncaused(diagnosis)
+
+
+def uncaused(diagnosis: Diagnosis) -> str:
+    """What is known of a cell that lost throughput, or may have, and whose record shows no cause of it."""
+    over = diagnosis.overcharge
+    if over is None:
+        unjudged = diagnosis.being_in_plain.verdict in (Verdict.UNKNOWN, Verdict.NONE)
+        return "what it chose from is not recorded" if unjudged else "no cause in the record"
+    since = ", since before it begins" if over.since_ns is None else ""
+    return (
+        f"no cause in the record: {over.graph} is charged up to {over.above_percent:.0f} % above what it costs{since}"
+    )
+
+
+def _loss_percent(diagnosis: Diagnosis) -> float:
+    """What the headline's cause cost; where there is none, what all choices did."""
+    if diagnosis.label is Kind.HEALTHY:
+        return diagnosis.expected_loss_percent or 0.0 if not diagnosis.is_well else 0.0
+    return next((one.loss_percent for one in diagnosis.findings if one.kind == diagnosis.label), 0.0)
+
+
+def _how(verdict: Verdict) -> str:
+    return {Verdict.WRONG: ", and wrongly so", Verdict.MIXED: ", in part wrongly"}.get(verdict, "")
 
 
 def words_of(finding: Finding) -> str:
@@ -181,12 +211,37 @@ def _figures(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Figure]
 def _chapters(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Chapter]:
     for finding in diagnosis.findings:
         yield Chapter(_title(finding), tuple(_sentences(finding)), finding.kind)
+    if diagnosis.overcharge:
+        yield _overcharged(diagnosis.overcharge, recorded)
     told = {span for finding in _inflations(diagnosis) for span in finding.spans}
     where = {"service_instance_id": recorded.engine.service_instance_id, "cell": recorded.cell}
     others = [span for span in diagnosis.being_in_plain.spans if span not in told]
     if others:
         shown_by = (QueryUse("candidates", where),)
         yield Chapter("In plain decode", tuple(Sentence(_said_of(span), shown_by) for span in others))
+
+
+def _overcharged(over: Overcharge, recorded: CellExecutions) -> Chapter:
+    where = {"service_instance_id": recorded.engine.service_instance_id, "cell": recorded.cell}
+    uses = tuple(QueryUse(name, where) for name in ("estimate_inflation", "turned_decisions", "candidates"))
+    since = "already when the cell begins"
+    if over.since_ns is not None:
+        since = f"from {(over.since_ns - recorded.executions[0].started_at) / _S_NS:.1f} s into it on"
+    return Chapter(
+        f"Charged more than it costs: {over.loss_percent:.1f} % lost ({over.tokens_lost:,.0f} tokens)",
+        (
+            Sentence(
+                f"{over.graph} was charged up to {over.charged_ns / 1e6:.1f} ms for the {over.cost_ns / 1e6:.1f} ms that it "
+                f"costs, {since}; no execution that is stored had lifted its estimate.",
+                uses,
+            ),
+            Sentence(
+                f"By charges like that {counted(over.decisions_turned, 'decision')} over {over.seconds_turned:.1f} s "
+                "took a worse graph.",
+                uses[:2],
+            ),
+        ),
+    )
 
 
 def _noted(noted: Noted, began_ns: int) -> Iterator[Chapter]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import shortened
-from queries.findings.findings import Kind, QueryUse
+from queries.findings.findings import Diagnosis, Kind, QueryUse
 from queries.postmortem.markdown import moment, queries_of, references
 from queries.postmortem.sql_behind import sql_behind
 from queries.postmortem.story import Chapter, Second, Story, cause_of
@@ -69,7 +69,11 @@ def _headline(story: Story) -> Panel:
     )
     text = Text(f"{story.headline}\n", style="bold")
     text.append(f"{shortened(where)}\n{moment(story.began_ns)} to {moment(story.ended_ns)}", style="not bold dim")
-    return Panel.fit(text, border_style="green" if story.diagnosis.label in _HARMLESS else "red")
+    return Panel.fit(text, border_style="green" if _is_harmless(story.diagnosis) else "red")
+
+
+def _is_harmless(diagnosis: Diagnosis) -> bool:
+    return diagnosis.is_well or diagnosis.label in _HARMLESS - {Kind.HEALTHY}
 
 
 def _figures(story: Story) -> RenderableType:
