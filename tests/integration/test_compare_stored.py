@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -60,6 +60,48 @@ def test_full_rejections_count(mirrored: str) -> None:
     assert (row.labels, row.shift.pairs, row.verdict) == (("node-1",), 8, "worse")
     assert row.shift.hodges_lehmann == pytest.approx(-13, abs=4)
     assert comparison.left_out == ()
+
+
+def emitting(clickhouse: Client, host: str, tokens: Callable[[str, int], int | None]) -> None:
+    """Eight pairs on a host; each round of a cell emits what `tokens` says of its arm and place."""
+    arms = [("before", "after", "after", "before")[place % 4] for place in range(16)]
+    insert(
+        clickhouse,
+        [
+            one._replace(batch_tokens_emitted=tokens(arm, place))
+            for place, arm in enumerate(arms)
+            for one in cell(place, arm)
+        ],
+        ENGINE._replace(service_instance_id=f"engine-of-{host}", host_name=host),
+    )
+
+
+def test_cells_that_emitted_nothing_count_and_those_that_say_nothing_are_named(
+    clickhouse: Client, clickhouse_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def half_crashed(arm: str, place: int) -> int:
+        return 1000 + place if arm == "before" or place % 4 == 2 else 0
+
+    emitting(clickhouse, "crashed", lambda arm, place: 0 if arm == "after" else 1000 + place)
+    emitting(clickhouse, "half", half_crashed)
+    emitting(clickhouse, "same", lambda *_: 1000)
+    emitting(clickhouse, "silent", lambda *_: None)
+    compared = compare_stored(clickhouse_url, by=("host",))
+    rows = {row.labels[0]: row for row in compared.groups}
+    assert {host: (row.shift.pairs, row.after.mean, row.shift.hodges_lehmann) for host, row in rows.items()} == {
+        "crashed": (8, 0, -200),
+        "half": (8, pytest.approx(167, abs=2), pytest.approx(-100, abs=1)),
+        "same": (8, pytest.approx(333, abs=1), 0),
+    }
+    assert rows["same"].verdict == "within noise"
+    assert rows["crashed"].verdict == compared.overall.verdict == "worse"
+    assert {(one.cell.labels["host"], one.reason) for one in compared.left_out} == {("silent", "nothing measured")}
+    compare(Settings(clickhouse_url), by="host", fail_on=[VerdictName.BETTER])
+    assert "nothing measured" in capsys.readouterr().out
+    with pytest.raises(FailOnError, match="crashed is worse, half is worse, all is worse"):
+        compare(Settings(clickhouse_url), by="host", fail_on=[VerdictName.WORSE])
+    with pytest.raises(FailOnError, match="same is within noise"):
+        compare(Settings(clickhouse_url), by="host", fail_on=[VerdictName.WITHIN_NOISE])
 
 
 def test_every_form(mirrored: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

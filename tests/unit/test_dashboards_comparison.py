@@ -167,6 +167,23 @@ class TestCharts:
         assert low < 0 < row["shift"] < high
         arm_shifts(two).to_dict()
 
+    @pytest.mark.parametrize(("before", "after"), [(1000.0, 0.0), (0.0, 1000.0), (0.0, 0.0)])
+    def test_arms_that_emit_nothing_are_drawn_and_told(self, before: float, after: float) -> None:
+        arms = ("before", "after", "after", "before") * 4
+        cells = [cell_at(arm, place, before if arm == "before" else after) for place, arm in enumerate(arms)]
+        compared_arms = compared(cells)
+        row = shift_row(compared_arms.overall)
+        shift = 0.0 if before == after else 200.0 if after else -200.0
+        assert (row["shift"], row["low"], row["high"], row["band_high"]) == (shift, shift, shift, 0.0)
+        low, high = extent(pd.DataFrame([row]))
+        assert low < min(0.0, shift)
+        assert max(0.0, shift) < high
+        assert {value["value"] for value in cell_rows(compared_arms)} == {before, after}
+        arm_shifts(compared_arms).to_dict()
+        arm_cells(compared_arms).to_dict()
+        assert f"shifts by {shift:+.2f} %" in comparison_sentence(compared_arms)
+        assert f"{before:,.0f} → {after:,.0f}" in comparison_table(compared_arms)
+
     def test_the_unit_stands_on_the_axis(self, published: Comparison) -> None:
         fractions = published._replace(metric=Metric.PLAIN_FRACTION)
         assert "points" in str(arm_shifts(fractions).to_dict())
