@@ -25,6 +25,7 @@ from queries.findings.findings import (
     SpeedChange,
     Verdict,
 )
+from queries.postmortem.runs import Repeats, repeats_of
 from queries.record import CellExecutions
 
 _S_NS: Final = 1_000_000_000
@@ -120,14 +121,16 @@ def story_of(recorded: CellExecutions, diagnosis: Diagnosis, noted: Noted = NOTH
     executions = recorded.executions
     began = executions[0].started_at
     ended = max(one.started_at + one.duration_ns for one in executions)
+    repeats = repeats_of(executions)
+    headline = headline_of(diagnosis)
     return Story(
         engine=recorded.engine,
         cell=recorded.cell,
         began_ns=began,
         ended_ns=ended,
-        headline=headline_of(diagnosis),
+        headline=f"{repeats.headline} {headline}" if repeats else headline,
         figures=tuple(_figures(recorded, diagnosis)),
-        chapters=(*_chapters(recorded, diagnosis), *_noted(noted, began)),
+        chapters=(*_repeated(repeats, recorded), *_chapters(recorded, diagnosis), *_noted(noted, began)),
         strip=_strip(executions, began, ended),
         marks_s=tuple((poison.at_ns - began) / _S_NS for poison in poisons_of(diagnosis)),
         diagnosis=diagnosis,
@@ -219,6 +222,13 @@ def _chapters(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Chapte
     if others:
         shown_by = (QueryUse("candidates", where),)
         yield Chapter("In plain decode", tuple(Sentence(_said_of(span), shown_by) for span in others))
+
+
+def _repeated(repeats: Repeats, recorded: CellExecutions) -> Iterator[Chapter]:
+    where = {"service_instance_id": recorded.engine.service_instance_id, "cell": recorded.cell}
+    sentences = tuple(Sentence(told, (QueryUse("executions", where),)) for told in repeats.told())
+    if sentences:
+        yield Chapter("Not the executions of one run, each once", sentences)
 
 
 def _overcharged(over: Overcharge, recorded: CellExecutions) -> Chapter:
