@@ -16,8 +16,9 @@ from dashboards.words.texts import clock, engine_label, escaped, percent, short_
 
 OFFERED_MAX = 20
 NOT_STORED = "No execution of this cell is stored; it may have expired. There are these."
-RECENTLY: tuple[dict[str, str | int], ...] = ({"from_": "-1h"}, {"from_": "-1d"})
-"""How far back to look, the quickest answer first: a day of a fleet is some hundred thousand cells."""
+RECENTLY: tuple[dict[str, str | int], ...] = ({"from_": "-1h", "to": "now"}, {"from_": "-1d", "to": "now"})
+"""How far back to look, the quickest answer first: a day of a fleet is some hundred thousand cells. What a clock that is ahead
+puts after now would be the newest for as long as it is stored."""
 EVER: tuple[dict[str, str | int], ...] = ({"last_s": 0},)
 
 
