@@ -50,7 +50,7 @@ FROM
         indexOf(graphs, graph_name) AS chosen,
         -- Plain decode promises one token a lane: where nobody says how many lanes there are, so many as it promises. Where it
         -- does not say that either, any promise is more.
-        coalesce(batch_lanes, if(graph_kind = 'plain_decode' AND chosen BETWEEN 1 AND length(scheduler_candidate_expected_tokens),
+        coalesce(toFloat64(batch_lanes), if(graph_kind = 'plain_decode' AND chosen BETWEEN 1 AND length(scheduler_candidate_expected_tokens),
             scheduler_candidate_expected_tokens[chosen], NULL), -1) AS lanes,
         chosen > 0 AND graph_purpose = 'ordinary' AND graph_kind IN ('plain_decode', 'speculative') AS is_decision
     FROM graph_executions

@@ -52,7 +52,7 @@ class Store(Protocol):
 
     def insert(self, batch: list[ReceivedRequest], token: str = "") -> None: ...
 
-    def insert_anew(self, batch: list[ReceivedRequest], token: str) -> None: ...
+    def forget(self, batch: list[ReceivedRequest]) -> bool: ...
 
     def has_lost(self, batch: list[ReceivedRequest]) -> bool: ...
 
@@ -260,26 +260,32 @@ class Drain:
         """Insert these, and return what ClickHouse says of them.
 
         Raises:
-            InsertUnknownError: nothing, at the first attempt.
+            InsertUnknownError: nothing, for the first time.
         """
         batch = move.batch
         # With fewer rows it is another insert, and must bear another token.
         store.insert(new, batch.token if not move.before else token_of(one.request_id for one in new))
-        if move.again and store.has_lost(new):
+        if move.is_lost or (move.again and store.has_lost(new)):
+            # Of what is forgotten, nothing tells any more that it was lost.
+            move.is_lost = True
             log.warning("insert made again, because ClickHouse went down in the middle of it", requests=len(new))
-            store.insert_anew(new, token_of((batch.token, "again")))
+            store.forget(new)
+            store.insert(new, token_of((batch.token, "again")))
         if move.again and (mended := store.mend(new, batch.token)):
             log.warning("rollups completed, because ClickHouse went down in the middle of an insert", tables=mended)
         known = store.outcomes(one.request_id for one in new)
         if not (unknown := _unknown(new, known)):
             return known
-        if not move.again:
+        if not move.is_unknown:
+            move.is_unknown = True
             raise InsertUnknownError(
                 f"ClickHouse took {counted(unknown, 'request')} and knows nothing of them: they are inserted again"
             )
-        # By the same token it passes for a repetition. What is stored after all is not stored again, span by span.
-        store.insert_anew(new, token_of((batch.token, "unknown")))
-        known = store.outcomes(one.request_id for one in new)
+        # By the same token it passes for a repetition. What is stored after all is not stored again, span by span. Not where
+        # nothing can be forgotten: there a replica that lags behind knows nothing either, and all would count twice.
+        if store.forget(new):
+            store.insert(new, token_of((batch.token, "unknown")))
+            known = store.outcomes(one.request_id for one in new)
         if unknown := _unknown(new, known):
             log.error("ClickHouse took requests and knows nothing of them: look for them", requests=unknown)
         return known
@@ -314,7 +320,7 @@ class Drain:
     # ---- what is told
 
     def _failed(self, error: Exception) -> None:
-        """Count a failed attempt, and say so; the log leaves out what repeats (collector.logs)."""
+        """Count a failed attempt, and say so; the log leaves out what repeats (collector.telemetry.logs)."""
         name = getattr(error, "name", None) or type(error).__name__
         self._metrics.insert_failures.labels(name).inc()
         if of_the_data(error):
@@ -350,6 +356,10 @@ class _Move:
     began: float = field(default_factory=time.monotonic)
     again: bool = False
     """An attempt came before, by this process or another."""
+    is_lost: bool = False
+    """ClickHouse has noted it and does not have it, or not all of it."""
+    is_unknown: bool = False
+    """ClickHouse took it once, and knew nothing of it."""
 
 
 def _unknown(requests: Iterable[ReceivedRequest], known: Mapping[str, Outcome]) -> int:

@@ -22,7 +22,9 @@ WHERE request_id IN {request_ids:Array(String)}
 GROUP BY request_id
 """
 
-_FORGET: Final = "DELETE FROM request_outcomes WHERE request_id IN {request_ids:Array(String)}"
+_FORGET: Final = "DELETE FROM request_outcomes WHERE request_id IN %(request_ids)s"
+"""The driver puts the requests into the statement: in an address they are longer than a proxy in between may take."""
+_FORGET_SETTINGS: Final[Mapping[str, Any]] = {"max_query_size": 64 * 1024**2}
 _ENGINE: Final = "SELECT engine FROM system.tables WHERE database = currentDatabase() AND name = 'request_outcomes'"
 
 _LOST: Final = f"""
@@ -110,16 +112,16 @@ class RequestStore:
             },
         )
 
-    def insert_anew(self, batch: list[ReceivedRequest], token: str) -> None:
-        """Store a batch that ClickHouse took before and does not have, or not all of it, by another token.
-
-        What it noted of the outcome is forgotten first: else each of these requests would count twice as stored. Not so on
-        a cluster, where a distributed table lets nothing be deleted through it.
+    def forget(self, batch: list[ReceivedRequest]) -> bool:
+        """Forget what is noted of the outcome of these requests, so that they count once when they are inserted by another
+        token. False, and nothing is forgotten, on a cluster: a distributed table lets nothing be deleted through it.
         """
         ((engine,),) = self._client.query(_ENGINE, settings=self._read_settings).result_rows
-        if engine != "Distributed":
-            self._client.command(_FORGET, parameters={"request_ids": [one.request_id for one in batch]})
-        self.insert(batch, token)
+        if engine == "Distributed":
+            return False
+        ids = tuple(one.request_id for one in batch)
+        self._client.command(_FORGET, {"request_ids": ids}, settings=_known_to(self._client, _FORGET_SETTINGS))
+        return True
 
 
 def _pieces(batch: Iterable[ReceivedRequest]) -> Generator[bytes, None, None]:

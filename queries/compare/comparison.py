@@ -320,7 +320,7 @@ def notes_on(found: Matched, groups: Sequence[Group], smallest_shift: float) -> 
         )
     if bandless := sum(lacks_band(group, smallest_shift) for group in groups):
         notes.append(
-            f"{bandless} of {len(groups)} groups have fewer than {SAME_ARM_MIN} neighbouring cells of one arm: what an arm"
+            f"{bandless} of {len(groups)} groups have fewer than {SAME_ARM_MIN} pairs of neighbouring cells of one arm: what an arm"
             " differs from itself is not known, so a shift of nothing is not within noise there"
         )
     first = sum(pair.before_ran_first for pair in found.pairs)

@@ -35,7 +35,8 @@ def test_made_anew_it_counts_once(clickhouse: Client) -> None:
     store.insert(batch, "token")
     first = store.outcomes(one.request_id for one in batch)
     clickhouse.command("ALTER TABLE graph_executions DELETE WHERE true SETTINGS mutations_sync = 2")
-    store.insert_anew(batch[:2], "another token")
+    assert store.forget(batch[:2])
+    store.insert(batch[:2], "another token")
     assert store.outcomes(one.request_id for one in batch) == first
     assert count(clickhouse) == sum(first[one.request_id].stored for one in batch[:2]) > 0
 
@@ -48,7 +49,8 @@ def test_what_is_there_after_all_is_not_stored_again(clickhouse: Client) -> None
     clickhouse.command("ALTER TABLE request_outcomes DELETE WHERE true SETTINGS mutations_sync = 2")
     store.insert(batch, "token")
     assert store.outcomes(["one"]) == {}, "the token passes for a repetition"
-    store.insert_anew(batch, "another token")
+    assert store.forget(batch)
+    store.insert(batch, "another token")
     assert (count(clickhouse), store.outcomes(["one"])) == (stored, outcomes)
 
 

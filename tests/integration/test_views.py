@@ -38,7 +38,9 @@ def test_a_view_that_was_replaced_is_named_with_what_to_do(clickhouse: Client, c
         "fill_cell_graphs is not what 081_fill_cell_graphs.sql made",
     )
     assert own.advice.startswith("restart the collector: it makes them anew at its start; ")
-    assert "run the statements of these files" in checked(clickhouse_url, is_embedded=False).advice
+    of_a_server = checked(clickhouse_url, is_embedded=False)
+    assert of_a_server.verdict is Verdict.WARNING, "it may write a statement otherwise than it was told"
+    assert "run the statements of these files" in of_a_server.advice
 
 
 def test_a_view_that_writes_elsewhere_and_one_that_is_gone_are_named(clickhouse: Client, clickhouse_url: str) -> None:
@@ -47,6 +49,7 @@ def test_a_view_that_writes_elsewhere_and_one_that_is_gone_are_named(clickhouse:
     clickhouse.command("DROP VIEW fill_engine_seconds")
     clickhouse.command(made.replace("TO engine_seconds", "TO elsewhere"))
     clickhouse.command("DROP VIEW store_executions")
+    assert checked(clickhouse_url, is_embedded=False).verdict is Verdict.FAULT
     assert checked(clickhouse_url).finding == (
         "store_executions is gone, which 050_store_executions.sql made; "
         "fill_engine_seconds is not what 085_fill_engine_seconds.sql made"

@@ -241,6 +241,33 @@ def test_an_insert_that_clickhouse_noted_and_lost_is_made_again(tmp_path: Path) 
     assert store.stored == [one]
 
 
+def test_one_that_fails_after_its_outcome_was_forgotten_is_made_again(tmp_path: Path) -> None:
+    """Then nothing tells any more that its executions are missing; of one so old, not even that it is unknown."""
+    store = FakeStore()
+    one, arrived = request_id_of(request(1)), 1
+    store.tokens, store.vanished, store.known = [token_of([one])], {one}, {one: Outcome(stored=1)}
+    store.forgetting = [OperationalError("connection reset")]
+    with closing(closed_spool(tmp_path)) as spool:
+        spool.append([ReceivedRequest.of(one, request(1), 1, "grpc", arrived)])
+        spool.next_batch(10**6)
+    with writing(store, tmp_path) as written:
+        eventually(lambda: drained(written))
+        assert written.spool.ledger() == {"grpc": Ledger(received=1, stored=1)}
+    assert store.stored == [one]
+
+
+def test_where_nothing_can_be_forgotten_what_is_unknown_is_told_and_counts_once(tmp_path: Path) -> None:
+    """On a cluster a replica that lags behind knows nothing of an insert, and nothing is lost."""
+    store = FakeStore()
+    store.forgets = False
+    store.outcomes = lambda _: {}  # type: ignore[method-assign,assignment]
+    with capture_logs() as logged, writing(store, tmp_path) as written:
+        assert written.writer.accept(request(1), "grpc").result(60).stored == 1
+        eventually(lambda: drained(written))
+    assert store.stored == [request_id_of(request(1))]
+    assert [one["log_level"] for one in logged if "look for them" in one["event"]] == ["error"]
+
+
 def test_an_unforeseen_fault_does_not_end_the_drain(tmp_path: Path) -> None:
     store = FakeStore()
     store.faults = [ZeroDivisionError("a defect")]

@@ -22,7 +22,10 @@ FIRING: Final[dict[str, dict[str, str]]] = {
         f"tachograph_spool_bytes{{{ONE}}}": "51x20",
         f"tachograph_spool_limit_bytes{{{ONE}}}": "100x20",
     },
-    "TachographTurnedAway": {f'tachograph_requests_turned_away_total{{{ONE}, reason="disk_free"}}': "_x8 1x12"},
+    "TachographTurnedAway": {
+        f"up{{{ONE}}}": "1x20",
+        f'tachograph_requests_turned_away_total{{{ONE}, reason="disk_free"}}': "_x8 1x12",
+    },
     "TachographRefused": {f'tachograph_executions_refused_total{{{ONE}, reason="no name"}}': "3x6 4x14"},
     "TachographLookFailing": {f'tachograph_looks_failing_seconds{{{ONE}, look="judging"}}': "0+60x20"},
     "TachographHostClock": {f'tachograph_host_clock_offset_seconds{{{ONE}, host="node-7"}}': "-40x20"},
@@ -37,6 +40,8 @@ WELL: Final = {
     f'tachograph_executions_refused_total{{{ONE}, reason="no name"}}': "3x20",
     f'tachograph_looks_failing_seconds{{{ONE}, look="judging"}}': "0x8 30+60x2 0x9",
 }
+NEWLY_SCRAPED: Final = {name: f"_x8 {values.split()[0]}" for name, values in WELL.items()}
+"""A collector that has run for weeks, of a Prometheus that has just been set up."""
 UNBOUNDED: Final = {f"tachograph_spool_bytes{{{ONE}}}": "51x20", f"tachograph_spool_limit_bytes{{{ONE}}}": "0x20"}
 
 
@@ -95,7 +100,7 @@ def test_each_fires_where_it_is_to(alert: str, tmp_path: Path) -> None:
 
 
 @needs_promtool
-@pytest.mark.parametrize("series", [WELL, UNBOUNDED], ids=["well", "without a bound"])
+@pytest.mark.parametrize("series", [WELL, UNBOUNDED, NEWLY_SCRAPED], ids=["well", "without a bound", "newly scraped"])
 def test_none_fires_where_all_is_well(series: dict[str, str], tmp_path: Path) -> None:
     assert named_after_ten_minutes(series, tmp_path) == set()
 

@@ -29,7 +29,7 @@
 -- column plain_fraction [fraction] | Share of ordinary decoding wall time spent in plain decode, over all cells of the stretch; empty without ordinary decoding.
 -- column plain_stuck_s [s] | Wall time of ordinary plain decode in its stuck cells.
 -- column executions [executions] | Stored executions.
--- column tokens_per_s [tokens/s] | Tokens emitted / time spent in cells, all purposes; empty where none says how many.
+-- column tokens_per_s [tokens/s] | Tokens emitted / time spent in cells, all purposes: cells that do not say how many count as none; empty where no cell does.
 -- table: host_name, started_at, cells, cells_stuck, plain_fraction, plain_stuck_s, tokens_per_s, engine_package, cell
 -- example: tachograph query fleet_stretches --param from=-1d
 SELECT
