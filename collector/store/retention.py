@@ -16,10 +16,10 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.cluster.form import LOCAL
-from collector.doctor.store import TableRules, rules_found, rules_wanted
 from collector.errors import CollectorError
 from collector.store.clickhouse import first_line
 from collector.store.migrations import SchemaFile, schema_files
+from collector.store.table_rules import TableRules, rules_found, rules_wanted
 
 DAYS_MAX: Final = 36_500
 _PAIR: Final = re.compile(r"(\w+)=(\d{1,5})")

@@ -7,11 +7,11 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.httpclient import HttpClient
 
 from collector.acceptance import ReceivedRequest
-from collector.doctor.store import rules_found
 from collector.store.clickhouse import open_store
 from collector.store.migrations import schema_files
 from collector.store.opening import StoreOpening, schema_for
 from collector.store.request_store import RequestStore
+from collector.store.table_rules import rules_found
 from tests.fixtures.contract_cases import STORED, request_of
 from tests.fixtures.databases import SERVER_URL
 

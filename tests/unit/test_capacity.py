@@ -19,9 +19,9 @@ from collector.capacity.plan import (
     plan_of,
 )
 from collector.capacity.shown import page, size, told
-from collector.doctor.store import rules_wanted
 from collector.judging.judging import SHARE_MAX
 from collector.store.migrations import schema_files
+from collector.store.table_rules import rules_wanted
 from tachograph import application
 from tests.conftest import ROOT
 

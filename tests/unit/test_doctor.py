@@ -20,10 +20,10 @@ from collector.doctor.door_checks import (
 )
 from collector.doctor.doors import Answer, Doors
 from collector.doctor.report import as_json, print_table, worst
-from collector.doctor.store import TableRules, rules_of, rules_wanted
 from collector.spool.records import Ledger, SpoolState
 from collector.store.clickhouse import WrongSettingError, first_line
 from collector.store.migrations import schema_files
+from collector.store.table_rules import TableRules, rules_of, rules_wanted
 
 GB = 10**9
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.doctor.store import rules_found
 from collector.store.retention import Retention, RetentionError, RetentionSettingError, StoreRetention, parsed_retention
+from collector.store.table_rules import rules_found
 
 DAYS = (0, 1, 5, 12, 20)
 ROWS_A_DAY = 100
