@@ -87,7 +87,7 @@ def open_for_writing(file: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         # All tables or none: whoever looks in from beside sees no half of them.
-        tables = files("collector").joinpath("spool/tables.sql").read_text("utf-8")
+        tables = files("collector.spool").joinpath("tables.sql").read_text("utf-8")
         connection.executescript(f"BEGIN IMMEDIATE; {tables} COMMIT;")
         return connection
 

@@ -247,7 +247,7 @@ def send_cells(addresses: Addresses, cases: Path) -> None:
 
 def until_judged(addresses: Addresses) -> None:
     """Every cell that the collector looks for has its verdict: pages that are looked at minutes apart tell the same."""
-    waiting = files("collector").joinpath("unjudged_cells.sql").read_text("utf-8")
+    waiting = files("collector.judging").joinpath("unjudged_cells.sql").read_text("utf-8")
     with closing(connect(addresses.clickhouse_url)) as client:
         asked = {"recent_s": ALL_S, "stretches": 1}
         eventually(lambda: not client.query(waiting, parameters=asked).result_rows)
