@@ -30,13 +30,13 @@ nobody judged. Where none do, every look judges some."""
 SETTLE_EVERY_S: Final = 60
 """How often at most an hour is settled anew: an hour of a busy engine is some hundreds of sketches to add up."""
 STRETCHES_AT_ONCE: Final = 12
-"""Stretches of ten minutes that a look finds, the latest first."""
+"""Stretches of ten minutes that a look finds."""
 CELLS_AT_ONCE: Final = 500
 SPAN_AT_ONCE: Final = timedelta(hours=1)
 """Stretches within this, of no more than `CELLS_AT_ONCE` cells together, are judged by one statement: to plan it takes half a
 second of CPU time, whatever it judges, and a cell of a small engine next to nothing."""
 STATEMENTS_AT_ONCE: Final = 2
-"""Before looking again, the latest first: an import does not hold up what is live."""
+"""Before looking again: the present, and one more, so that neither an import nor a clock that is ahead holds it up."""
 SHARE_MAX: Final = 0.05
 """Of the time, at most so much is spent on judging: of CPU time, where that can be told."""
 STOP_WITHIN_S: Final = 10.0
@@ -77,7 +77,7 @@ def judge_cells(client: Client, recent_s: int = RECENT_S, stretches: int = STRET
     Args:
         client: The store's.
         recent_s: Of the cells that executions arrived for within this, in s.
-        stretches: Stretches of ten minutes at most, the latest first.
+        stretches: Stretches of ten minutes at most, what is live first.
 
     Raises:
         ClickHouseError: as it comes; cells that are not judged are found again.
@@ -92,7 +92,7 @@ def judged_together(found: Sequence[Stretch]) -> list[Stretch]:
     """Those that one statement judges, put together.
 
     Args:
-        found: The latest first.
+        found: Those that are judged first, first.
     """
     put: list[Stretch] = []
     for one in found:
