@@ -120,10 +120,16 @@ class Tools:
         model: Annotated[str, Field(description="exposed_mean, drained_share, startup_median or idle_gap.")],
         engine: Engine = "",
         simulate: Annotated[bool, Field(description="Also simulate the cell with that model in charge.")] = True,
+        rows_max: RowsMax = 50,
     ) -> Document:
-        """What another cost model would have done with a cell: decision by decision, and in tokens/s by simulation."""
+        """What another cost model would have done with a cell, and in tokens/s by simulation. Of the decisions that it
+        would have taken otherwise the first `rows_max` are listed."""
         form = Form.BOTH if simulate else Form.EXACT
-        return screen.as_json(replayed(self._url, engine, cell, model, form=form, seeds=SEEDS))
+        told = screen.as_json(replayed(self._url, engine, cell, model, form=form, seeds=SEEDS))
+        if exact := told["exact"]:
+            otherwise = [one for one in exact["decision_list"] if one["differs"]]
+            exact["decision_list"] = otherwise[:rows_max]
+        return told
 
     @one_line
     def compare(
@@ -179,7 +185,8 @@ class Tools:
                 dict(zip(("name", "type"), pair, strict=True))
                 for pair in zip(answer.columns, answer.types, strict=True)
             ],
-            "rows": json.loads(json.dumps(answer.rows, default=str)),
+            # JSON has no word for what is no number.
+            "rows": json.loads(json.dumps(answer.rows, default=str), parse_constant=lambda _: None),
             "cut_off": answer.cut_off,
         }
 

@@ -69,6 +69,10 @@ def replay_case(case: dict[str, Any], model: CostModel) -> list[CheckedEstimate]
     done = 0
     numbered = sorted(enumerate(case["checks"]), key=lambda pair: pair[1]["after_event"])
     for number, check in numbered:
+        if not 0 <= check["after_event"] < len(case["events"]):
+            raise ValueError(
+                f"check {number} is after event {check['after_event']}, of {len(case['events'])} from 0 on"
+            )
         for event in case["events"][done : check["after_event"] + 1]:
             model.record(_measurement(event))
         done = max(done, check["after_event"] + 1)
@@ -78,6 +82,8 @@ def replay_case(case: dict[str, Any], model: CostModel) -> list[CheckedEstimate]
 
 
 def _measurement(event: dict[str, Any]) -> Measurement:
+    if event["gpu_ns"] < 0 or event["wall_ns"] < 0:
+        raise ValueError(f"an event of graph {event['graph']!r} takes less than no time")
     return Measurement(
         graph=event["graph"],
         gpu_time_ns=event["gpu_ns"],

@@ -72,6 +72,7 @@ def test_from_the_cells_to_the_cause(url: str) -> None:
     assert asked(url, "findings", **place)["diagnosis"]["label"] == "estimate_inflation"
     replay = asked(url, "replay", model="drained_share", simulate=False, **place)
     assert replay["exact"]["decisions_different"] > 1900
+    assert [one["differs"] for one in replay["exact"]["decision_list"]] == [True] * 50
 
 
 def test_questions_of_the_catalogue(url: str) -> None:

@@ -46,12 +46,13 @@ def test_of_a_cell_that_reports_no_tokens_their_rate_is_unknown(clickhouse: Clie
 
 
 @pytest.mark.parametrize("tokens", [0, None], ids=["nought", "nothing"])
-def test_a_cell_without_decoding_emits_none_whether_it_says_so_or_not(clickhouse: Client, tokens: int | None) -> None:
-    insert(clickhouse, [round_of(0, 0, "prefill-2048", 50, graph_kind=GraphKind.PREFILL, batch_tokens_emitted=tokens)])
+@pytest.mark.parametrize("kind", [GraphKind.PREFILL, GraphKind.MIXED])
+def test_without_a_round_of_decoding_it_is_the_same(clickhouse: Client, tokens: int | None, kind: GraphKind) -> None:
+    insert(clickhouse, [round_of(0, 0, "prefill-2048", 50, graph_kind=kind, batch_tokens_emitted=tokens)])
     for name in ("cells", "live_cells", "live_seconds"):
         (row,) = ask(clickhouse, name, **{"from": START})
         rate = row["tokens_per_wall_s" if name == "live_seconds" else "tokens_per_s"]
-        assert (row["batch_tokens_emitted"], rate) == (0, 0), name
+        assert (row["batch_tokens_emitted"], rate) == (tokens, tokens), name
 
 
 @pytest.mark.parametrize(("tokens", "rate"), [(0, 0), (None, None)], ids=["nought", "nothing"])

@@ -48,6 +48,12 @@ def test_estimate_prints_every_check(capsys: pytest.CaptureFixture[str]) -> None
         ('{"cases": 1}', "not an array"),
         ('{"cases": [1]}', "case 1"),
         ('{"cases": [{"id": "x", "events": [{}], "checks": [{"after_event": 0}]}]}', "case x: KeyError"),
+        ('{"cases": [{"id": "x", "events": [], "checks": [{"after_event": 0}]}]}', "check 0 is after event 0, of 0"),
+        ('{"cases": [{"id": "x", "events": [{}], "checks": [{"after_event": -1}]}]}', "check 0 is after event -1"),
+        (
+            '{"cases": [{"id": "x", "events": [{"graph": "P", "gpu_ns": -1, "wall_ns": 1}], "checks": [{"after_event": 0}]}]}',
+            "an event of graph 'P' takes less than no time",
+        ),
     ],
 )
 def test_a_broken_file_is_one_clear_line(tmp_path: Path, text: str, said: str) -> None:

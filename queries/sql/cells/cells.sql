@@ -30,7 +30,7 @@
 -- column inflated [] | turned_s is at least inflated_above_s.
 -- column turned_s [s] | Wall time of decisions that inflated estimates turned to a worse graph.
 -- column decisions_turned [decisions] | Those decisions.
--- column batch_tokens_emitted [tokens] | Tokens emitted, all purposes; empty where it decoded and none are reported.
+-- column batch_tokens_emitted [tokens] | Tokens emitted, all purposes; empty where none are reported.
 -- column tokens_per_s [tokens/s] | batch_tokens_emitted / elapsed_s.
 -- column gpu_busy_fraction [fraction] | GPU time / elapsed time.
 -- table: host_name, cell, stuck, inflated, plain_fraction, tokens_per_s, engine_package, started_at, executions, executions_lost, cell_arm, turned_s, scheduler_cost_model

@@ -30,7 +30,7 @@
 -- column inflated [] | turned_s is at least inflated_above_s.
 -- column turned_s [s] | Wall time of decisions that inflated estimates turned to a worse graph, as judged last.
 -- column decisions_turned [decisions] | Those decisions.
--- column batch_tokens_emitted [tokens] | Tokens emitted, all purposes; empty where it decoded and none are reported.
+-- column batch_tokens_emitted [tokens] | Tokens emitted, all purposes; empty where none are reported.
 -- column tokens_per_s [tokens/s] | batch_tokens_emitted / elapsed_s.
 -- column gpu_busy_fraction [fraction] | GPU time / elapsed time.
 -- column judged [] | turned_s counts all of its stored executions; else those that were stored when it was judged last, seconds ago in a store whose collector runs.
@@ -68,7 +68,7 @@ SELECT
     judged_turned_s AS turned_s,
     judged_decisions_turned AS decisions_turned,
     -- Of an engine that reports none; whoever decodes emits some.
-    ifNull(tokens, if(plain_rounds + speculative_rounds > 0, NULL, 0)) AS batch_tokens_emitted,
+    tokens AS batch_tokens_emitted,
     batch_tokens_emitted / nullIf(elapsed_s, 0) AS tokens_per_s,
     gpu_ns / 1e9 / nullIf(elapsed_s, 0) AS gpu_busy_fraction,
     toBool(judged_executions = executions) AS judged,

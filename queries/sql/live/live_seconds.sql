@@ -11,7 +11,7 @@
 -- column host_name [] | Host.
 -- column step_started_at [time] | Start of the step; of a clock beyond 7 February 2106 too early by 2^32 s, as seconds are stored in 32 bits.
 -- column executions [executions] | Executions submitted in the step.
--- column batch_tokens_emitted [tokens] | Tokens that they emitted; empty where they decoded and none says how many.
+-- column batch_tokens_emitted [tokens] | Tokens that they emitted; empty where none says how many.
 -- column tokens_per_wall_s [tokens/s] | Tokens emitted / wall time; empty without either.
 -- column plain_s [s] | Wall time of ordinary plain decode.
 -- column speculative_s [s] | Wall time of ordinary speculative rounds.
@@ -25,7 +25,7 @@ SELECT
     max(s.host_name) AS host_name,
     toDateTime64(toStartOfInterval(second_started_at, toIntervalSecond({step_s:UInt32})), 0, 'UTC') AS step_started_at,
     sum(s.executions) AS executions,
-    ifNull(sum(tokens_emitted), if(sum(plain_wall_time_ns) + sum(speculative_wall_time_ns) > 0, NULL, 0)) AS batch_tokens_emitted,
+    sum(tokens_emitted) AS batch_tokens_emitted,
     batch_tokens_emitted * 1e9 / nullIf(sum(wall_time_ns), 0) AS tokens_per_wall_s,
     sum(plain_wall_time_ns) / 1e9 AS plain_s,
     sum(speculative_wall_time_ns) / 1e9 AS speculative_s,

@@ -28,8 +28,7 @@ SELECT
         AND has_speculative
         AND plain_s + speculative_s >= {minimum_decoding_s:Float64}
     ) AS stuck,
-    -- Whoever does not decode emits none, and need not say so.
-    ifNull(tokens, if(plain_rounds + speculative_rounds > 0, NULL, 0)) AS batch_tokens_emitted,
+    tokens AS batch_tokens_emitted,
     batch_tokens_emitted / nullIf(elapsed_s, 0) AS tokens_per_s,
     gpu_ns / 1e9 / nullIf(elapsed_s, 0) AS gpu_busy_fraction
 FROM
