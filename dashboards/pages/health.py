@@ -12,10 +12,10 @@ from dashboards.words.health import (
     clocks_table,
     figures,
     health_sentence,
+    hosts_off,
     ingest_rates,
     ledger_table,
     losses_table,
-    off_only,
     refusals_table,
     silence_sentence,
     silent_only,
@@ -85,7 +85,7 @@ def of_collector(collected: Collected) -> None:
     st.caption(f"Told by the collector {ago_text(collected.at)} · version {version}")
 
 
-def of_store(silent: Answer, skew: Answer, gaps: Answer) -> None:
+def of_store(silent: Answer, skew: Answer, steady: Answer, gaps: Answer) -> None:
     """Everything that ClickHouse knows."""
     zone = viewer_zone()
     for title, known, rows, told, none in (
@@ -93,7 +93,7 @@ def of_store(silent: Answer, skew: Answer, gaps: Answer) -> None:
         (
             "Clocks that are off",
             skew.known,
-            off_only(skew.rows),
+            hosts_off(skew.rows, steady.rows),
             clocks_table,
             "None by more than 5 s, in the last day.",
         ),
@@ -115,14 +115,15 @@ def live() -> None:
     asked = answer("silent_engines")
     silent = Answer(silent_only(asked.rows, silence_conditions(), behind_s(collected)), asked.at, asked.problem)
     skew = slow_answer("clock_skew", from_=LOOK_BACK)
+    steady = slow_answer("skewed_clocks")
     gaps = slow_answer("sequence_gaps", from_=LOOK_BACK, limit=ROWS_MAX)
     say_collector_problem(collected)
-    say_problem([silent, skew, gaps])
+    say_problem([silent, skew, steady, gaps])
     verdict(collected, silent)
     if collected.known:
         of_collector(collected)
     # Where the collector is away, nobody can tell whose silence it is.
-    of_store(silent if not (collected.known and collected.problem) else Answer(), skew, gaps)
+    of_store(silent if not (collected.known and collected.problem) else Answer(), skew, steady, gaps)
 
 
 st.title("Does everything that engines send arrive?", anchor=False)

@@ -17,6 +17,8 @@ from queries.alerts.states import Seen
 RATE_OVER = timedelta(seconds=10)
 """The rate is told over so long, so that batches do not make it jump."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+OFF_ABOVE_S = 5.0
+"""As `clock_skew` counts by default."""
 ENTRIES = ("stored", "deduplicated", "refused", "set_aside", "other_spans", "pending")
 SAMPLED = "Of healthy cells, which are kept as rollups only: `tachograph query sampled_cells`; of the last 180 days"
 
@@ -176,7 +178,7 @@ def named_rows(refusals: pd.DataFrame) -> list[Refusal]:
 
 
 def clocks_table(skew: pd.DataFrame, zone: tzinfo) -> str:
-    """Hosts whose clock is off, of the query `clock_skew`."""
+    """Hosts whose clock is off, as `hosts_off` has them."""
     now = datetime.now(UTC)
     rows = [
         [
@@ -252,6 +254,20 @@ def behind_s(collected: Collected) -> float:
     return 0.0 if oldest_ms is None else max(0, now_ms - oldest_ms) / 1e3
 
 
-def off_only(skew: pd.DataFrame) -> pd.DataFrame:
-    """Of the query `clock_skew`, the hosts whose clock is off."""
-    return skew[skew.off_s != 0] if len(skew) else skew
+def hosts_off(skew: pd.DataFrame, steady: pd.DataFrame) -> pd.DataFrame:
+    """Hosts whose clock is off.
+
+    Args:
+        skew: Of the query `clock_skew`, which looks at the last day by the hosts' clocks.
+        steady: Of the query `skewed_clocks`, which looks at what arrived of late: a clock that is years behind is in no last
+            day. Since when, it does not know.
+    """
+    off = skew[skew.off_s != 0] if len(skew) else skew
+    if steady.empty:
+        return off
+    others = steady[(steady.clock_off_s > OFF_ABOVE_S) & ~steady.host_name.isin(off.host_name if len(off) else [])]
+    unknown = pd.Series(pd.NaT, index=others.index, dtype="datetime64[ns, UTC]")
+    told = others.rename(columns={"clock_off_s": "off_s"}).assign(off_since=unknown)[
+        ["host_name", "clock", "off_s", "off_since"]
+    ]
+    return pd.concat([off, told], ignore_index=True) if len(off) and len(told) else (told if len(told) else off)

@@ -240,6 +240,22 @@ class TestWords:
         head, _, *rows = health.refusals_table(refusals).splitlines()
         assert [head, *rows] == lines
 
+    def test_a_clock_that_is_years_behind_is_told_beside_others(self) -> None:
+        """Nothing of it is in the last day, by its own clock."""
+        known = pd.DataFrame(
+            {"host_name": ["a", "b"], "clock": ["ahead", "in step"], "off_s": [-61.5, 0.0],
+             "off_since": pd.Series([pd.Timestamp(NOW), pd.NaT])}
+        )  # fmt: skip
+        steady = pd.DataFrame(
+            {"host_name": ["a", "b", "1970"], "clock": ["ahead", "behind or late", "behind or late"],
+             "clock_off_s": [60.0, 4.0, 1.7e9], "arrival_delay_min_s": [0.0] * 3}
+        )  # fmt: skip
+        for skew, hosts in ((known, ["a", "1970"]), (known[1:], ["a", "1970"]), (pd.DataFrame(), ["a", "1970"])):
+            told = health.hosts_off(skew, steady)
+            assert list(told.host_name) == hosts
+            assert "| 1970 | behind or late | 1,700,000,000.0 |  |" in health.clocks_table(told, UTC)
+        assert list(health.hosts_off(known, steady[:2]).host_name) == ["a"]
+
     def test_tables_of_what_clickhouse_knows(self) -> None:
         silent = pd.DataFrame(
             {"service_instance_id": ["a|b"], "host_name": [""], "engine_package": ["p"], "silent_s": [90.0],
@@ -250,7 +266,7 @@ class TestWords:
         skew = pd.DataFrame(
             {"host_name": ["h"], "clock": ["ahead"], "off_s": [-61.5], "off_since": [pd.Timestamp(NOW)]}
         )
-        assert "| h | ahead | 61.5 |" in health.clocks_table(health.off_only(skew), UTC)
+        assert "| h | ahead | 61.5 |" in health.clocks_table(health.hosts_off(skew, pd.DataFrame()), UTC)
         gaps = pd.DataFrame(
             {"gap_started_at": [pd.Timestamp(NOW)], "host_name": ["h"], "service_instance_id": ["i"],
              "executions_missing": [4], "gap_s": [0.123]}
