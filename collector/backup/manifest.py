@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Self
 from clickhouse_connect.driver.client import Client
 
 from collector.errors import CollectorError
-from collector.store.migrations import all_schema_files
+from collector.store.migrations import all_schema_files, applied_changes
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -84,12 +84,11 @@ class Manifest(NamedTuple):
         files: Mapping[str, str],
     ) -> Self:
         """Of a store, and what was copied of it."""
-        applied = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
         return cls(
             datetime.now(UTC).isoformat(timespec="seconds"),
             version("tachograph"),
             str(client.server_version),
-            {str(name): str(sha256) for name, sha256 in applied},
+            applied_changes(client),
             tables,
             waiting_requests,
             spool_sha256,

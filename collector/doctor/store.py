@@ -22,12 +22,6 @@ FROM (
 """
 
 
-def applied_changes(client: Client) -> dict[str, str]:
-    """The files of the schema that were applied, each with the hash of its content."""
-    rows = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
-    return {str(name): str(sha256) for name, sha256 in rows}
-
-
 def executions_by_day(client: Client, since: date) -> dict[date, int]:
     """Executions that are there or that sampling dropped, by the day they were received on."""
     there = _by_day(client, "SELECT toDate(received_at) AS day, count() FROM graph_executions", since)

@@ -7,8 +7,8 @@ from typing import Any, Final
 from clickhouse_connect.driver.client import Client
 
 from collector.doctor.check import Check, fault, ok, warning
-from collector.doctor.store import applied_changes, executions_by_day, oldest_arrival, outcomes_by_day
-from collector.store.migrations import SchemaFile, all_schema_files, schema_files
+from collector.doctor.store import executions_by_day, oldest_arrival, outcomes_by_day
+from collector.store.migrations import SchemaFile, all_schema_files, applied_changes, schema_files
 from collector.store.table_rules import TableRules, rules_found, rules_wanted
 from collector.telemetry.clock_offsets import clock_offsets
 from engine_hooks.commands.counting import counted

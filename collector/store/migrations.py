@@ -114,9 +114,18 @@ def _beginnings(form: ClusterForm | None) -> list[str]:
     return [form.database_statement(), form.whole_on_every_host(_SCHEMA_CHANGES)]
 
 
-def _missing(client: Client, wanted: list[SchemaFile]) -> list[SchemaFile]:
+def applied_changes(client: Client) -> dict[str, str]:
+    """The files of the schema that were applied, each with the hash of its content.
+
+    Raises:
+        ClickHouseError: as it comes.
+    """
     rows = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
-    applied: dict[str, str] = {str(name): str(sha256) for name, sha256 in rows}
+    return {str(name): str(sha256) for name, sha256 in rows}
+
+
+def _missing(client: Client, wanted: list[SchemaFile]) -> list[SchemaFile]:
+    applied = applied_changes(client)
     for change in wanted:
         if applied.get(change.name, change.sha256) != change.sha256:
             raise SchemaError(

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from clickhouse_connect.driver.client import Client
 
 from collector.cluster.form import ClusterForm
-from collector.store.migrations import SchemaFile
+from collector.store.migrations import SchemaFile, applied_changes
 
 _VIEW: Final = re.compile(
     r"^CREATE MATERIALIZED VIEW IF NOT EXISTS (?:\w+\.)?(\w+)(?: ON CLUSTER '\w+')?\s+TO (?:\w+\.)?(\w+) AS\s+(.+)",
@@ -61,8 +61,7 @@ def views_astray(client: Client, known: Iterable[SchemaFile]) -> list[Astray]:
         ClickHouseError: as it comes.
     """
     files = {file.name: file for file in known}
-    rows = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
-    applied = {str(name): str(sha256) for name, sha256 in rows}
+    applied = applied_changes(client)
     if applied.keys() - files.keys():
         return []
     in_force = [file for name, file in files.items() if applied.get(name) == file.sha256]

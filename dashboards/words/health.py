@@ -13,12 +13,11 @@ from dashboards.words.texts import age, escaped
 from engine_hooks.commands.counting import counted
 from queries.alerts.conditions import Condition, judge
 from queries.alerts.states import Seen
+from queries.top.fleet import CLOCK_OFF_ABOVE_S
 
 RATE_OVER = timedelta(seconds=10)
 """The rate is told over so long, so that batches do not make it jump."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-OFF_ABOVE_S = 5.0
-"""As `clock_skew` counts by default."""
 ENTRIES = ("stored", "deduplicated", "refused", "set_aside", "other_spans", "pending")
 SAMPLED = "Of healthy cells, which are kept as rollups only: `tachograph query sampled_cells`; of the last 180 days"
 
@@ -265,9 +264,12 @@ def hosts_off(skew: pd.DataFrame, steady: pd.DataFrame) -> pd.DataFrame:
     off = skew[skew.off_s != 0] if len(skew) else skew
     if steady.empty:
         return off
-    others = steady[(steady.clock_off_s > OFF_ABOVE_S) & ~steady.host_name.isin(off.host_name if len(off) else [])]
+    others = steady[
+        (steady.clock_off_s > CLOCK_OFF_ABOVE_S) & ~steady.host_name.isin(off.host_name if len(off) else [])
+    ]
     unknown = pd.Series(pd.NaT, index=others.index, dtype="datetime64[ns, UTC]")
     told = others.rename(columns={"clock_off_s": "off_s"}).assign(off_since=unknown)[
         ["host_name", "clock", "off_s", "off_since"]
     ]
-    return pd.concat([off, told], ignore_index=True) if len(off) and len(told) else (told if len(told) else off)
+    # One without rows has no types either.
+    return pd.concat([one for one in (off, told) if len(one)] or [off], ignore_index=True)

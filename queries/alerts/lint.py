@@ -33,7 +33,6 @@ WATCHED_COLUMNS: Final[Mapping[Watched, tuple[str, ...]]] = {
     "evaluator": ("blind_s", "rules_failing", "evaluations_skipped", "failing"),
 }
 """What the rows of `watches` have."""
-LABELS: Final = frozenset({"cell", "failing"})
 
 
 class Complaint(NamedTuple):

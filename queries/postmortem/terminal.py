@@ -17,9 +17,7 @@ from queries.postmortem.sql_behind import sql_behind
 from queries.postmortem.story import Chapter, Second, Story, cause_of
 from queries.postmortem.told import ToldRange
 
-_HARMLESS = frozenset(
-    {Kind.HEALTHY, Kind.PLAIN_RIGHT, Kind.HARMLESS_DELAY, Kind.FEEDBACK_BOUND, Kind.IDLE, Kind.NO_SPECULATION}
-)
+_HARMLESS = frozenset({Kind.PLAIN_RIGHT, Kind.HARMLESS_DELAY, Kind.FEEDBACK_BOUND, Kind.IDLE, Kind.NO_SPECULATION})
 _MIXED_ABOVE = 0.2
 """A second is drawn mixed when plain and speculative rounds each took more than this share of it."""
 
@@ -73,7 +71,7 @@ def _headline(story: Story) -> Panel:
 
 
 def _is_harmless(diagnosis: Diagnosis) -> bool:
-    return diagnosis.is_well or diagnosis.label in _HARMLESS - {Kind.HEALTHY}
+    return diagnosis.is_well or diagnosis.label in _HARMLESS
 
 
 def _figures(story: Story) -> RenderableType:
