@@ -38,12 +38,12 @@ def live(addresses: Addresses, *arguments: str) -> tuple["subprocess.Popen[str]"
     return process, time.monotonic() - began
 
 
-def ended(process: "subprocess.Popen[str]", number: signal.Signals) -> tuple[float, str]:
-    """Seconds until it has ended after a signal, and what it said."""
+def ended(process: "subprocess.Popen[str]", number: signal.Signals, exit_code: int = 0) -> tuple[float, str]:
+    """Seconds until it has ended after a signal by this exit code, and what it said."""
     began = time.monotonic()
     process.send_signal(number)
     said, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, said
+    assert process.returncode == exit_code, said
     return time.monotonic() - began, said
 
 
@@ -79,10 +79,15 @@ def test_a_fooled_engine_is_found_stuck_and_a_corrected_one_is_not(collector: Ad
 def test_without_a_collector_it_ends_as_quickly_and_says_what_was_lost(tmp_path: Path) -> None:
     nowhere = Addresses(tmp_path, 1, 1, 1, 1)
     process, started_s = live(nowhere, "--host", "alone")
-    took_s, said = ended(process, signal.SIGTERM)
+    assert process.stdout is not None
+    assert "do not reach" in process.stdout.readline(), "there is something to send by then"
+    took_s, said = ended(process, signal.SIGTERM, exit_code=1)
     assert took_s < max(3.0, 2 * started_s)
     assert "0 executions sent" in said
     assert "{" not in said
+    told = said.splitlines()[-1]
+    assert told.startswith("tachograph: none of the executions reached http://127.0.0.1:1, ")
+    assert told.endswith(" not sent by the end: start a collector there, or set TACHOGRAPH_OTLP_ENDPOINT")
 
 
 def test_a_sent_cell_is_stored_whole(collector: Addresses) -> None:

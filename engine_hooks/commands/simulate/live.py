@@ -4,8 +4,9 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Mapping
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -15,6 +16,8 @@ from engine_hooks.commands.simulate.settings import SendingSettings
 from engine_hooks.commands.terminal import shortened
 from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS
+from engine_hooks.errors import SendError
+from engine_hooks.recorder.losses import LossReason, in_words
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.sending import endpoint_url
 from engine_hooks.simulator.live import STUMBLE_RATE_HZ, STUMBLES_AT_S, LiveEngine
@@ -24,6 +27,8 @@ VERSION = "1"
 """Of the simulated engine's event model: the published experiment's."""
 FLUSH_S = 2.5
 """How long the end waits for the collector to take what is still in the buffer."""
+AWAY: Final = {LossReason.BUFFER_FULL, LossReason.STOPPED}
+"""What is lost for these alone met no collector, not one that refused it."""
 
 
 def live(
@@ -53,6 +58,7 @@ def live(
 
     Two engines with one seed meet the same noise, the same luck and the same stumbles, so that
     what differs between them is their cost model.
+    Exit code 1 where nothing that was recorded reached a collector.
     """
     # What is wrong is refused now, not in the background.
     endpoint_url(settings.otlp_endpoint)
@@ -74,6 +80,15 @@ def live(
     recorder.stop(FLUSH_S)
     lost = sum(recorder.losses.values())
     typer.echo(f"{counted(recorder.exported, 'execution')} sent" + (f", {lost:,} lost" if lost else ""))
+    if lost and not recorder.exported:
+        raise SendError(none_sent(settings.otlp_endpoint, recorder.losses))
+
+
+def none_sent(endpoint: str, losses: Mapping[LossReason, int]) -> str:
+    """What is said where nothing that was recorded reached a collector."""
+    away = {reason for reason, count in losses.items() if count} <= AWAY
+    remedy = "start a collector there, or set TACHOGRAPH_OTLP_ENDPOINT" if away else "the lines above say why"
+    return f"none of the executions reached {endpoint}, {in_words(losses)}: {remedy}"
 
 
 def live_resource(host: str, package: str, recipe: str) -> EngineResource:
