@@ -77,7 +77,7 @@ def closed_loop(
 def fitted_loop(cell: CellExecutions, model: str, seeds: int, on_run: Callable[[], object]) -> ClosedLoop:
     """The same, once the call is known to be right."""
     fit = fitted(cell)
-    recorded = recorded_model_of(cell)
+    recorded = known_model_of(cell)
 
     def runs(scheduler: Callable[[], Scheduler]) -> tuple[Simulated, ...]:
         made = []
@@ -97,13 +97,18 @@ def fitted_loop(cell: CellExecutions, model: str, seeds: int, on_run: Callable[[
 
 def runs_of(cell: CellExecutions, seeds: int) -> int:
     """How many runs `closed_loop` makes."""
-    return seeds * (3 if recorded_model_of(cell) else 2)
+    return seeds * (3 if known_model_of(cell) else 2)
 
 
 def recorded_model_of(cell: CellExecutions) -> str:
-    """The cost model that was in charge at the end; '' if it is none that is known here."""
-    named = [one.scheduler_cost_model for one in cell.executions if one.scheduler_cost_model]
-    return named[-1] if named and named[-1] in COST_MODELS else ""
+    """The cost model that was in charge at the end, as the record names it; '' if it names none."""
+    return next((one.scheduler_cost_model for one in reversed(cell.executions) if one.scheduler_cost_model), "")
+
+
+def known_model_of(cell: CellExecutions) -> str:
+    """The same; '' if it is none that is known here, so that it cannot be simulated."""
+    recorded = recorded_model_of(cell)
+    return recorded if recorded in COST_MODELS else ""
 
 
 def scheduler_of(cell: CellExecutions, fit: Fit, model: str) -> Scheduler:
@@ -201,7 +206,7 @@ def result_of(
         recorded.plain_fraction,
         choices,
         under_recorded,
-        (*fit.notes, *notes_on_lost_ones(cell.executions)),
+        (*fit.notes, *notes_on_lost_ones(cell.executions), *notes_on_model(recorded_model_of(cell))),
     )
 
 
@@ -241,3 +246,10 @@ def error_percent(speeds: Sequence[float], acceptance_error: float, calibration:
     spread = statistics.stdev(speeds) / mean * (1 + 1 / len(speeds)) ** 0.5
     sampled = (spread**2 + acceptance_error**2) ** 0.5 * stats.t.ppf(0.975, len(speeds) - 1)
     return float(100 * (sampled**2 + calibration**2) ** 0.5)
+
+
+def notes_on_model(recorded: str) -> tuple[str, ...]:
+    """What is said of a model in charge that is none of those here."""
+    if not recorded or recorded in COST_MODELS:
+        return ()
+    return (f"the model in charge, {recorded}, is not simulated: it is none of {', '.join(COST_MODELS)}",)

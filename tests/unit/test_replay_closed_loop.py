@@ -7,6 +7,7 @@ from queries.errors import CallError
 from queries.replay.closed_loop import closed_loop, counted, with_lost_ones
 from queries.replay.fitting import fitted
 from queries.replay.replaying import Form, replay_of
+from queries.replay.screen import as_json
 from tests.fixtures.replayed_cells import cell_of, live
 
 SHORT = Scenario("short", phases=steady(), duration_ns=8 * S_NS)
@@ -43,6 +44,18 @@ def test_every_run_is_heard_of_and_the_same_call_gives_the_same_figures() -> Non
     assert first.closed_loop == again.closed_loop
     assert first.exact is None
     assert first.replay_id != again.replay_id
+
+
+@pytest.mark.parametrize("recorded", ["vendor", ""])
+def test_a_model_in_charge_that_is_none_of_ours_is_named_and_not_simulated(recorded: str) -> None:
+    executions = (one._replace(scheduler_cost_model=recorded) for one in live(SHORT, "exposed_mean", seed=1))
+    replay = replay_of(cell_of(tuple(executions)), "idle_gap", seeds=2)
+    assert replay.recorded_cost_model == recorded
+    assert replay.closed_loop is not None
+    assert not replay.closed_loop.recorded_model
+    none_of_ours = "the model in charge, vendor, is not simulated: it is none of exposed_mean, drained_share, startup_median, idle_gap"
+    assert (none_of_ours in replay.closed_loop.notes) == bool(recorded)
+    assert as_json(replay)["recorded_cost_model"] == recorded
 
 
 def test_the_error_holds_the_spread_of_the_fit_and_the_misfit() -> None:
