@@ -23,6 +23,10 @@ JUDGING_CORES_MAX: Final = 0.05
 """Of each store: one thread, and of its time no more than that (`collector.judging.judging`)."""
 OPEN_ENGINES_MAX: Final = 500
 """Engines that one collector's doors are planned for: a connection each, and 512 over HTTP."""
+PROCESS_CORES_MAX: Final = 1.0
+"""Of Python in one process: its threads take turns. So much the recorder of an engine has, and a collector's own work."""
+
+RECORDERS_BREAK: Final = "recorders: they want more than a core of each engine's process, so that buffers fill and lose"
 
 
 class Fleet(NamedTuple):
@@ -81,7 +85,8 @@ class Plan(NamedTuple):
 def plan_of(fleet: Fleet, known: Figures) -> Plan:
     """What a fleet wants, by these figures."""
     rate = fleet.engines * (fleet.executions_per_s or known.executions_per_s_of_an_engine.value)
-    cells_per_s = fleet.engines / CELL_S
+    # A window without an execution is no cell.
+    cells_per_s = min(fleet.engines / CELL_S, rate)
     judging = 2 * cells_per_s * _judging_ms(fleet, known) / 1e3
     asking = fleet.viewers * known.viewer_cpu_s_per_s.value
     raw_per_day = rate * DAY_S * known.bytes_per_execution.value
@@ -96,7 +101,8 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
     shards = _shards(layout, cores, disk)
     if shards > 1:
         layout = "cluster"
-    collectors = 1 if layout == "embedded" else math.ceil(fleet.engines / OPEN_ENGINES_MAX)
+    collectors = _collectors(fleet, known, layout, rate)
+    in_engine = rate / fleet.engines * known.engine_cpu_us_per_execution.value / 1e6
     largest = "questions" if asking > HEADROOM * ingest else "ingest"
     replicas = REPLICAS if layout == "cluster" else 1
     collector_memory = known.embedded_memory_bytes.value
@@ -104,7 +110,7 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
         layout=layout,
         gpus=fleet.engines * fleet.gpus_per_engine,
         executions_per_s=rate,
-        engine_cpu_share=rate / fleet.engines * known.engine_cpu_us_per_execution.value / 1e6,
+        engine_cpu_share=in_engine,
         ingest_cores=ingest,
         judging_cores=judging,
         asking_cores=asking,
@@ -121,7 +127,9 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
         disk_bytes_per_store_host=disk / shards,
         memory_bytes_per_store_host=collector_memory if layout == "embedded" else SERVER_MEMORY,
         memory_bytes_per_collector=0 if layout == "embedded" else collector_memory,
-        breaks_first=_breaks_first(layout, largest, judging, cores=cores, disk=disk, shards=shards),
+        breaks_first=RECORDERS_BREAK
+        if in_engine > PROCESS_CORES_MAX
+        else _breaks_first(layout, largest, judging, cores=cores, disk=disk, shards=shards),
     )
 
 
@@ -150,6 +158,17 @@ def _ingest_us(fleet: Fleet, known: Figures, layout: str) -> float:
         return known.collector_cpu_us_per_execution.value
     # Before a server, the collector hashes, parses once, keeps and sends: what is left of the whole.
     return max(known.collector_cpu_us_per_execution.value, known.server_cpu_us_per_execution.value)
+
+
+def _collectors(fleet: Fleet, known: Figures, layout: str, rate: float) -> int:
+    """Processes of `tachograph collect`: by connections, and by what is theirs of the work for an execution."""
+    if layout == "embedded":
+        return 1
+    by_engines = math.ceil(fleet.engines / OPEN_ENGINES_MAX)
+    if fleet.through_exporter:
+        return by_engines
+    own_us = max(known.collector_cpu_us_per_execution.value - known.server_cpu_us_per_execution.value, 0.0)
+    return max(by_engines, math.ceil(HEADROOM * rate * own_us / 1e6 / PROCESS_CORES_MAX))
 
 
 def _shards(layout: str, cores: int, disk: float) -> int:

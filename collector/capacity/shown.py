@@ -30,24 +30,24 @@ def told(plan: Plan) -> list[tuple[str, str]]:
     """Every figure in words."""
     hosts = {
         "embedded": "one `tachograph up`, with the embedded store",
-        "server": f"{plan.collectors} x `tachograph collect`, one ClickHouse server",
-        "cluster": f"{plan.collectors} x `tachograph collect`, {plan.store_hosts} ClickHouse hosts: {plan.shards} shards "
+        "server": f"{plan.collectors:,} x `tachograph collect`, one ClickHouse server",
+        "cluster": f"{plan.collectors:,} x `tachograph collect`, {plan.store_hosts:,} ClickHouse hosts: {plan.shards:,} shards "
         f"x {plan.replicas} replicas",
     }
     return [
         ("runs", hosts[plan.layout]),
-        ("executions", f"{plan.executions_per_s:,.0f} a second"),
-        ("in each engine", f"{100 * plan.engine_cpu_share:.2f} % of a core"),
+        ("executions", f"{_rate(plan.executions_per_s)} a second"),
+        ("in each engine", f"{_share(plan.engine_cpu_share)} of a core"),
         ("one store host", _one_host(plan)),
         ("all store hosts", _all_hosts(plan)),
         ("collectors", _collectors(plan)),
-        ("cores of a copy", f"{plan.cores:,}{f', on {plan.shards} hosts' if plan.shards > 1 else ''}"),
+        ("cores of a copy", f"{plan.cores:,}{f', on {plan.shards:,} hosts' if plan.shards > 1 else ''}"),
         (
             "of them",
             f"{HEADROOM:g} x (ingest {_cores(plan.ingest_cores)} + judging {_cores(plan.judging_cores)}), for bursts, "
             f"+ questions {_cores(plan.asking_cores)}, rounded up",
         ),
-        ("disk of a copy", f"{size(plan.disk_bytes)}{f', on {plan.shards} hosts' if plan.shards > 1 else ''}"),
+        ("disk of a copy", f"{size(plan.disk_bytes)}{f', on {plan.shards:,} hosts' if plan.shards > 1 else ''}"),
         ("a day", f"{size(plan.raw_bytes_per_day)} of executions, a copy"),
         ("network", f"{size(plan.network_bytes_per_s)} a second, compressed"),
         ("breaks first", plan.breaks_first),
@@ -69,7 +69,7 @@ def _all_hosts(plan: Plan) -> str:
         hosts * plan.disk_bytes_per_store_host,
         hosts * plan.memory_bytes_per_store_host,
     )
-    return f"{whole}, for all {hosts}"
+    return f"{whole}, for all {hosts:,}"
 
 
 def _host(cores: int, disk_bytes: float, memory_bytes: float) -> str:
@@ -84,6 +84,17 @@ def _collectors(plan: Plan) -> str:
     if plan.collectors == 1:
         return f"{each} of memory; its cores are in the store hosts'"
     return f"{each} of memory each; their cores are in the store hosts'"
+
+
+def _rate(per_s: float) -> str:
+    if per_s >= 10:
+        return f"{per_s:,.0f}"
+    return f"{per_s:.2g}" if per_s >= 0.01 else "less than 0.01"
+
+
+def _share(of_a_core: float) -> str:
+    percent = 100 * of_a_core
+    return f"{percent:,.2f} %" if percent >= 0.01 else "less than 0.01 %"
 
 
 def _cores(count: float) -> str:

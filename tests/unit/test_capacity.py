@@ -117,6 +117,35 @@ def test_ingest_breaks_first_where_it_takes_most() -> None:
     assert fast.breaks_first == "cores for ingest: spools fill, then senders are held back"
 
 
+@pytest.mark.parametrize("engines", [1, 10, 1000, 100_000, 1_000_000])
+def test_an_engine_that_outruns_its_recorder_breaks_first(engines: int) -> None:
+    core_full_at = 1e6 / KNOWN.engine_cpu_us_per_execution.value
+    assert plan(engines, executions_per_s=1.01 * core_full_at).breaks_first.startswith("recorders: ")
+    assert not plan(engines, executions_per_s=0.99 * core_full_at).breaks_first.startswith("recorders: ")
+
+
+def test_collectors_are_as_many_as_their_own_work_wants_too() -> None:
+    """11 us of an execution are the collector's own: half a core's worth are 45,454 a second."""
+    assert plan(10, executions_per_s=40_000.0).collectors == 9
+    assert plan(12_500).collectors == 25
+    assert plan(1_000_000, executions_per_s=0.001).collectors == 2000
+
+
+def test_an_engine_has_no_more_cells_than_executions() -> None:
+    rare, rarer = (plan(1000, executions_per_s=rate, viewers=0) for rate in (0.001, 0.0001))
+    assert rare.disk_bytes == pytest.approx(10 * rarer.disk_bytes)
+    assert rare.judging_cores == pytest.approx(10 * rarer.judging_cores)
+
+
+def test_a_slow_fleet_is_told_without_noughts_and_a_great_one_with_commas() -> None:
+    slow, slowest = (dict(told(plan(1, executions_per_s=rate))) for rate in (0.25, 1e-9))
+    assert (slow["executions"], slow["in each engine"]) == ("0.25 a second", "less than 0.01 % of a core")
+    assert slowest["executions"] == "less than 0.01 a second"
+    great = dict(told(plan(1_000_000, executions_per_s=1000.0)))
+    assert great["runs"].startswith("22,000 x `tachograph collect`, 6,9")
+    assert not re.search(r"\d{5}", " ".join(great.values()))
+
+
 def test_it_keeps_rollups_for_as_long_as_the_schema_does() -> None:
     days = {table: rules.ttl_days for table, rules in rules_wanted(schema_files()).items()}
     assert (days["cell_graphs"], days["cell_windows"], days["engine_seconds"]) == (
