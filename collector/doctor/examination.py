@@ -77,3 +77,4 @@ def _examine_store(
         counted = store_checks.Counted(client, now.date())
         yield from store_checks.check_contents(counted, before, doors.read("/state").body)
         yield store_checks.check_host_clocks(client)
+        yield store_checks.check_instances(client)

@@ -21,6 +21,19 @@ FROM (
 ) GROUP BY received_on
 """
 
+_REPEATED: Final = """
+SELECT service_instance_id, sum(executions - numbers) AS again
+FROM (
+    SELECT service_instance_id, window_started_at, sum(w.executions) AS executions, groupBitmapMerge(sequences) AS numbers
+    FROM cell_windows AS w
+    WHERE received_on >= toDate(now('UTC') - INTERVAL 1 HOUR) AND last_received_at > now64(3, 'UTC') - INTERVAL 1 HOUR
+    GROUP BY service_instance_id, window_started_at
+)
+WHERE executions > numbers
+GROUP BY service_instance_id ORDER BY again DESC, service_instance_id
+"""
+"""As the catalogue's `repeated_numbers`, by arrival."""
+
 
 def executions_by_day(client: Client, since: date) -> dict[date, int]:
     """Executions that are there or that sampling dropped, by the day they were received on."""
@@ -37,6 +50,11 @@ def outcomes_by_day(client: Client, since: date) -> dict[date, int]:
 def _by_day(client: Client, counting: str, since: date) -> dict[date, int]:
     query = counting + " WHERE toDate(received_at) >= {since:Date} GROUP BY day"
     return {day: int(count) for day, count in client.query(query, parameters={"since": since}).result_rows}
+
+
+def repeated_numbers(client: Client) -> dict[str, int]:
+    """Executions of the last hour beyond the first of their submission number within 30 s, by instance, the most first."""
+    return {str(instance): int(again) for instance, again in client.query(_REPEATED).result_rows}
 
 
 def oldest_arrival(client: Client) -> datetime | None:

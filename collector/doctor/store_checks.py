@@ -7,7 +7,7 @@ from typing import Any, Final
 from clickhouse_connect.driver.client import Client
 
 from collector.doctor.check import Check, fault, ok, warning
-from collector.doctor.store import executions_by_day, oldest_arrival, outcomes_by_day
+from collector.doctor.store import executions_by_day, oldest_arrival, outcomes_by_day, repeated_numbers
 from collector.store.migrations import SchemaFile, all_schema_files, applied_changes, schema_files
 from collector.store.table_rules import TableRules, rules_found, rules_wanted
 from collector.telemetry.clock_offsets import clock_offsets
@@ -15,6 +15,7 @@ from engine_hooks.commands.counting import counted
 
 _EXPIRY_GRACE_DAYS: Final = 2
 """ClickHouse drops expired rows in its own time."""
+_INSTANCES_TOLD: Final = 3
 _COUNTED_TABLES: Final = {"graph_executions": executions_by_day, "request_outcomes": outcomes_by_day}
 
 
@@ -155,4 +156,19 @@ def check_host_clocks(client: Client) -> Check:
         "clocks of hosts",
         told,
         "set their clocks by NTP: their cells lie beside those of other hosts; see tachograph query clock_skew",
+    )
+
+
+def check_instances(client: Client) -> Check:
+    """Whether each engine instance is one run: the contract numbers the submissions of each run, and of each rank."""
+    found = repeated_numbers(client)
+    if not found:
+        return ok("instances", "none bears a submission number twice, in the last hour")
+    told = "; ".join(f"{one}: {counted(again, 'execution')}" for one, again in list(found.items())[:_INSTANCES_TOLD])
+    more = len(found) - _INSTANCES_TOLD
+    return warning(
+        "instances",
+        f"submission numbers come more than once within 30 s: {told}{f'; and {more:,} more' if more > 0 else ''}",
+        "give each run and each rank a service.instance.id of its own, unless executions are stored twice; "
+        "see tachograph query repeated_numbers",
     )

@@ -26,13 +26,14 @@ from dashboards.questions.fleet import (
     on_page,
     ordered,
     pages_of,
+    repeated_numbers,
     stuck_cells,
     told_of,
     worst_stretches,
 )
 from dashboards.questions.ranges import DEFAULT_RANGE, TimeRange, time_parameters
 from dashboards.reading.answers import REFRESH_S, Answer
-from dashboards.words.cells import beyond_words, clocks_sentence, fleet_sentence
+from dashboards.words.cells import beyond_words, clocks_sentence, fleet_sentence, repeats_sentence
 from dashboards.words.tables import STUCK_ROWS_MAX, stretches_table, stuck_table
 
 # A filter's name in the URL and in the catalogue, and the column of `engines` that has its choices.
@@ -138,16 +139,19 @@ def overview(found: Fleet, time_range: TimeRange, filters: Filters, order: str) 
     st.markdown(fleet_sentence(found.told.rows, time_range.words), unsafe_allow_html=True)
     if ahead := clocks_sentence(found.told.rows):
         st.warning(ahead, icon=":material/schedule:")
+    repeated = repeated_numbers(filters)
+    if together := repeats_sentence(repeated.rows, found.told.rows):
+        st.warning(together, icon=":material/content_copy:")
     grid(found, filters, order, noted_about(found.told.rows, time_range))
     if time_range.is_held and (beyond := beyond_words(found.told.rows, time_range.since, time_range.until)):
         st.caption(beyond)
     say_freshness(found.told, newest(found.told.rows), live=not time_range.is_held)
     if found.stretch_s:
         stuck_stretches(worst_stretches(found.told.rows))
-        return []
+        return [repeated]
     stuck = stuck_cells(filters)
     list_stuck(told_of(found.told.rows, stuck.rows).head(STUCK_ROWS_MAX))
-    return [stuck]
+    return [repeated, stuck]
 
 
 def stuck_stretches(stretches: pd.DataFrame) -> None:

@@ -102,6 +102,11 @@ def stuck_cells(filters: Filters) -> Answer:
     return narrowed(told, filters)
 
 
+def repeated_numbers(filters: Filters) -> Answer:
+    """The instances under which submission numbers come more than once, whatever the filters by name."""
+    return slow_answer("repeated_numbers", **dict(filters.time))
+
+
 def told_of(cells: pd.DataFrame, details: pd.DataFrame) -> pd.DataFrame:
     """The stuck ones of these cells, worst first: what the page says of them in its sentence and its chart.
 

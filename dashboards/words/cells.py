@@ -17,6 +17,7 @@ from engine_hooks.commands.counting import counted
 from queries.top.frame import clock_words
 
 CLOCKS_TOLD: Final = 3
+INSTANCES_TOLD: Final = 3
 ENDED_AFTER: Final = timedelta(seconds=60)
 EDGE: Final = timedelta(milliseconds=1)
 """Lengths are told in s with a fraction, which is not exact."""
@@ -67,6 +68,29 @@ def clocks_sentence(cells: pd.DataFrame) -> str:
     told = ", ".join(f"{escaped(host)}: {clock_words(by)}" for host, by in by_host.head(CLOCKS_TOLD).items())
     more = f" and {counted(len(by_host) - CLOCKS_TOLD, 'host')} more" if len(by_host) > CLOCKS_TOLD else ""
     return f"{told}{more}. Cells are drawn as far as they do not lie in the future; set the clock by NTP."
+
+
+def repeats_sentence(repeated: pd.DataFrame, cells: pd.DataFrame) -> str:
+    """Under which instances several runs send at the same time, or executions are stored twice; '' where under none.
+
+    Args:
+        repeated: Rows of the query `repeated_numbers`, those with the most such executions first.
+        cells: Rows of the query `cells`, or of `fleet_stretches`: those shown.
+    """
+    if repeated.empty:
+        return ""
+    instances = repeated.service_instance_id[repeated.service_instance_id.isin(cells.service_instance_id)]
+    if instances.empty:
+        return ""
+    named = ", ".join(escaped(str(one)) for one in instances.head(INSTANCES_TOLD))
+    more = (
+        f" and {counted(len(instances) - INSTANCES_TOLD, 'instance')} more" if len(instances) > INSTANCES_TOLD else ""
+    )
+    return (
+        f"{named}{more}: submission numbers come more than once."
+        " Several runs or ranks send under one service.instance.id, or executions are stored twice: every figure counts"
+        " them together. `tachograph query repeated_numbers` lists all."
+    )
 
 
 def beyond_words(cells: pd.DataFrame, since: str, until: str) -> str:

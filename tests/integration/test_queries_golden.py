@@ -322,9 +322,12 @@ ASKED_BY_PEOPLE = [
     for query in load().values()
     if query.topic not in ("alerts", "annotations")
     and query.name
-    not in ("judgements", "live_overcharged", "live_regressed", "live_seconds", "rollup_differences", "sampled_cells")
+    not in (
+        *("judgements", "live_overcharged", "live_regressed", "live_seconds"),
+        *("repeated_numbers", "rollup_differences", "sampled_cells"),
+    )
 ]
-"""Rules of alerts look at what is arriving now, and find nothing where nothing is wrong: they have tests of their own, and so have notes, judgements, seconds and sampling."""
+"""Rules of alerts look at what is arriving now, and find nothing where nothing is wrong: they have tests of their own, and so have notes, judgements, seconds, numbers that come twice, and sampling."""
 
 
 @pytest.mark.parametrize("query", ASKED_BY_PEOPLE, ids=lambda query: query.name)

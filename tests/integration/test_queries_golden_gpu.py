@@ -138,6 +138,44 @@ def test_sequence_gaps(clickhouse: Client) -> None:
     assert gaps == [(25, 27), (11, 14), (6, 10)]
 
 
+def test_repeated_numbers(clickhouse: Client) -> None:
+    rank = ENGINE._replace(service_instance_id="engine-2")
+    alone, begun_again = (ENGINE._replace(service_instance_id=name) for name in ("engine-3", "engine-4"))
+    run = [round_of(n, 100 * n, "P128", 28) for n in range(400)]
+    insert(clickhouse, run)
+    insert(clickhouse, [round_of(n, 100 * n + 3, "P128", 28) for n in range(310)])
+    # With losses, so that they are no more than the numbers between their first and their last.
+    insert(clickhouse, [round_of(n, 100 * n, "P128", 28) for n in range(0, 300, 3)], rank)
+    insert(clickhouse, [round_of(n, 100 * n + 3, "P128", 28) for n in range(0, 300, 6)], rank)
+    insert(clickhouse, run[::7], alone)
+    # One run after the other, not at the same time.
+    insert(clickhouse, run[:200], begun_again)
+    insert(clickhouse, [round_of(n, 60_000 + 100 * n, "P128", 28) for n in range(200)], begun_again)
+    assert ask(clickhouse, "repeated_numbers") == [
+        {
+            "service_instance_id": "engine-1",
+            "executions_again": 310,
+            "executions": 710,
+            "windows": 2,
+            "repeated_since": moment(0),
+            "repeated_until": moment(60_000),
+        },
+        {
+            "service_instance_id": "engine-2",
+            "executions_again": 50,
+            "executions": 150,
+            "windows": 1,
+            "repeated_since": moment(0),
+            "repeated_until": moment(30_000),
+        },
+    ]
+    (second,) = ask(clickhouse, "repeated_numbers", service_instance_id="engine-2")
+    assert second["executions_again"] == 50
+    assert len(ask(clickhouse, "repeated_numbers", limit=1)) == 1
+    later = {"from": START + timedelta(seconds=60)}
+    assert ask(clickhouse, "repeated_numbers", **later) == ask(clickhouse, "repeated_numbers", host="absent") == []
+
+
 def insert_received(
     client: Client, executions: Iterable[GraphExecution], engine: EngineResource, after_s: float
 ) -> None:
