@@ -50,10 +50,8 @@ from collector.store.clickhouse import (
     without_password,
 )
 from collector.store.client import StoreClient
-from collector.store.migrations import all_schema_files, apply_schema
-from collector.store.opening import StoreOpening
+from collector.store.opening import StoreOpening, prepare_embedded
 from collector.store.retention import parsed_retention
-from collector.store.views import make_anew, views_astray
 from collector.telemetry.clock_offsets import ClockWatch
 from collector.telemetry.health import Health
 from collector.telemetry.metrics import CollectorMetrics
@@ -222,7 +220,7 @@ class Collector:
         starting.callback(spool.close)
         if not settings.clickhouse_url:
             # Stays open, so that the engine does while others open and close their clients of it.
-            self._prepare(starting.enter_context(self._open()))
+            prepare_embedded(starting.enter_context(self._open()))
             self._bound = self._start_bound(starting)
         self._opening = opening = StoreOpening(self._open, settings.clickhouse_cluster, self._pinned)
         starting.callback(opening.close)
@@ -230,14 +228,6 @@ class Collector:
         writer.start()
         starting.callback(writer.stop)
         return writer
-
-    @staticmethod
-    def _prepare(client: Client) -> None:
-        """The embedded store's schema, before anything is inserted: nobody but this process can change it."""
-        apply_schema(client)
-        if astray := views_astray(client, all_schema_files()):
-            make_anew(client, astray)
-            log.warning("views made anew, which were not the schema's", views=[view.name for view in astray])
 
     def _start_bound(self, starting: ExitStack) -> StoreBound:
         bound = StoreBound(self._store_client(starting), self.settings.store_bytes_max)

@@ -7,9 +7,10 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.httpclient import HttpClient
 
 from collector.derived_rows import id_of
-from collector.store.migrations import SchemaFile, apply_schema, schema_files
+from collector.store.migrations import SchemaFile, all_schema_files, apply_schema, schema_files
 from collector.store.request_store import RequestStore
 from collector.store.retention import StoreRetention
+from collector.store.views import make_anew, views_astray
 
 log = structlog.get_logger(__name__)
 
@@ -17,6 +18,19 @@ log = structlog.get_logger(__name__)
 def schema_for(client: Client) -> list[SchemaFile]:
     """What a store is to have: the embedded engine's differs from a server's."""
     return schema_files(embedded=not isinstance(client, HttpClient))
+
+
+def prepare_embedded(client: Client) -> None:
+    """The embedded store as this version wants it, before anything is inserted: nobody but this process can change it.
+
+    Raises:
+        SchemaError: its schema cannot be brought up to date.
+        ClickHouseError: it fails otherwise.
+    """
+    apply_schema(client, schema_for(client))
+    if astray := views_astray(client, all_schema_files()):
+        make_anew(client, astray)
+        log.warning("views made anew, which were not the schema's", views=[view.name for view in astray])
 
 
 class StoreOpening:

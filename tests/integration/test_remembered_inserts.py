@@ -8,8 +8,8 @@ from clickhouse_connect.driver.httpclient import HttpClient
 
 from collector.acceptance import ReceivedRequest
 from collector.store.clickhouse import open_store
-from collector.store.migrations import schema_files
-from collector.store.opening import StoreOpening, schema_for
+from collector.store.migrations import applied_changes, schema_files
+from collector.store.opening import StoreOpening, prepare_embedded, schema_for
 from collector.store.request_store import RequestStore
 from collector.store.table_rules import rules_found
 from tests.fixtures.contract_cases import STORED, request_of
@@ -33,6 +33,14 @@ def test_an_older_store_remembers_fewer_from_now_on_and_those_that_it_knows(clic
         assert {found[table].window for table in FILLED_BY_EACH_INSERT} == {1_000}
     opening.close()
     assert clickhouse.query("SELECT count(), sum(stored) FROM request_outcomes").first_row == (1, 1)
+
+
+@pytest.mark.skipif(bool(SERVER_URL), reason="a server is prepared by whoever opens it")
+def test_the_embedded_store_is_prepared_at_once(clickhouse: Client) -> None:
+    prepare_embedded(clickhouse)
+    found = rules_found(clickhouse)
+    assert {found[table].window for table in FILLED_BY_EACH_INSERT} == {1_000}
+    assert applied_changes(clickhouse).keys() == {file.name for file in schema_files(embedded=True)}
 
 
 def test_a_server_remembers_as_many_as_before() -> None:
