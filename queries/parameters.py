@@ -16,7 +16,7 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.(?P<fraction>
 WHOLE = re.compile(r"(?P<unsigned>U?)Int(?P<bits>\d+)")
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-AHEAD = timedelta(days=1)
+STORED_AHEAD_MAX = timedelta(days=1)
 """So far ahead something may be stored, by clocks and time zones that differ."""
 A_TIME = "a time is wanted, like 2026-11-30T07:00 (UTC, or with +02:00), now, or -30m for half an hour ago (s, m, h, d)"
 
@@ -64,7 +64,7 @@ def begun(option: str, text: str | None, now: Callable[[], float] = time.time) -
         at = None if text is None else datetime.fromisoformat(f"{instant(text, now)[:26]}+00:00")
     except ValueError as wrong:
         raise ParameterError(f"{option} is {text!r}: {wrong}") from wrong
-    if at and at > datetime.fromtimestamp(now(), UTC) + AHEAD:
+    if at and at > datetime.fromtimestamp(now(), UTC) + STORED_AHEAD_MAX:
         raise ParameterError(f"{option} {text} is more than a day ahead: name an instant up to now (UTC)")
     return text
 

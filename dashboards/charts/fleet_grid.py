@@ -13,7 +13,8 @@ from dashboards.questions.arrivals import clocks_ahead_s, seen_at
 from dashboards.rows import Row, rows_of
 from dashboards.words.texts import engine_label, short_instance
 from queries.annotations.marks import Mark
-from queries.top.frame import SILENT_AFTER_S, age_of, clock_words
+from queries.clocks_ahead import age_of, clock_words
+from queries.top.frame import SILENT_AFTER_S
 
 SELECTION = "cell"
 """Name of the selection that a click on a cell makes; its fields are `service_instance_id` and `cell`."""

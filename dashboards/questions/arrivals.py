@@ -5,7 +5,7 @@ Rows are those of `live_cells`, `cells` or `fleet_stretches`.
 
 import pandas as pd
 
-from queries.top.fleet import CLOCK_OFF_ABOVE_S
+from queries.clocks_ahead import CLOCK_OFF_ABOVE_S
 
 
 def seen_at(rows: pd.DataFrame) -> "pd.Series[pd.Timestamp]":

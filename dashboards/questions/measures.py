@@ -9,7 +9,7 @@ from dashboards.questions.arrivals import in_ns
 from dashboards.questions.ranges import TimeRange, time_parameters
 from dashboards.reading.answers import Answer, answer
 from queries.changes.history import Metric
-from queries.top.fleet import CLOCK_OFF_ABOVE_S
+from queries.clocks_ahead import happened_until
 
 STEPS: Final = 400
 """Steps that a time range is cut into."""
@@ -104,7 +104,7 @@ def up_to_arrival(
         return steps, {}
     known = engines.drop_duplicates("service_instance_id").set_index("service_instance_id", drop=False)
     received = in_ns(known.last_received_at)
-    is_after = in_ns(steps["at"]) > received.max() + pd.Timedelta(seconds=CLOCK_OFF_ABOVE_S)
+    is_after = in_ns(steps["at"]) > happened_until(received.max())
     after = steps[is_after & steps.instance.isin(known.index)]
     if after.empty:
         return steps, {}

@@ -14,7 +14,7 @@ from dashboards.rows import Row
 from dashboards.words.markdown import way
 from dashboards.words.texts import clock, engine_label, escaped, percent, utc_text
 from engine_hooks.commands.counting import counted
-from queries.top.frame import clock_words
+from queries.clocks_ahead import clock_words
 
 CLOCKS_TOLD: Final = 3
 INSTANCES_TOLD: Final = 3

@@ -13,7 +13,7 @@ from dashboards.words.texts import age, escaped
 from engine_hooks.commands.counting import counted
 from queries.alerts.conditions import Condition, judge
 from queries.alerts.states import Seen
-from queries.top.fleet import CLOCK_OFF_ABOVE_S
+from queries.clocks_ahead import CLOCK_OFF_ABOVE_S
 
 RATE_OVER = timedelta(seconds=10)
 """The rate is told over so long, so that batches do not make it jump."""

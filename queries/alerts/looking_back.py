@@ -13,8 +13,8 @@ from queries.parameters import instant
 from queries.runner import Rows
 
 LOOKS_MAX: Final = 100
-AHEAD: Final = timedelta(minutes=1)
-"""So far another machine's clock may be ahead of ours: what is beyond it is the future."""
+OUR_CLOCK_BEHIND_MAX: Final = timedelta(minutes=1)
+"""So far ours may be behind another machine's: what is beyond it is the future."""
 
 
 class LookedAt(NamedTuple):
@@ -71,7 +71,7 @@ def past_instant_of(option: str, text: str) -> datetime:
         CallError: it is none, or lies in the future.
     """
     at = instant_of(text)
-    if at > datetime.now(UTC) + AHEAD:
+    if at > datetime.now(UTC) + OUR_CLOCK_BEHIND_MAX:
         raise CallError(
             f"{option} {text} lies in the future, of which nothing is known: name an instant up to now (UTC)"
         )

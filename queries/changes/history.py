@@ -1,7 +1,7 @@
 """The history of a fleet as series: one for each group, a point for each step of an engine."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -18,9 +18,9 @@ from engine_hooks.contract.names import (
     SERVICE_NAME,
     column_of,
 )
+from queries.clocks_ahead import happened_until
 from queries.errors import CallError
 from queries.runner import Rows, run
-from queries.top.fleet import CLOCK_OFF_ABOVE_S
 
 LABELS: Final[dict[str, str]] = {
     "host": column_of(HOST_NAME),
@@ -135,7 +135,7 @@ def up_to_arrival(rows: Rows) -> tuple[Rows, dict[str, float]]:
     """Rows of `graph_history` up to the newest arrival, and by how much the clocks of the others' hosts are ahead, in s."""
     if not rows:
         return rows, {}
-    end = max(row["last_received_at"] for row in rows) + timedelta(seconds=CLOCK_OFF_ABOVE_S)
+    end = happened_until(max(row["last_received_at"] for row in rows))
     kept, ahead_s = [], dict[str, float]()
     for row in rows:
         if row["step_started_at"] <= end:

@@ -11,8 +11,8 @@ from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import shortened
 from queries.changes.found import Change, Difference, sparkline
 from queries.changes.history import LABELS, METRICS, History, Metric
+from queries.clocks_ahead import clock_words
 from queries.terminal import Fitting
-from queries.top.frame import clock_words
 
 CLOCKS_TOLD: Final = 3
 ELSE_WIDTH_MIN: Final = 26

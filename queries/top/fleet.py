@@ -6,11 +6,10 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from engine_hooks.contract.names import CELL_WINDOW_NS
+from queries.clocks_ahead import CLOCK_OFF_ABOVE_S
 
 SLOT_S: Final = CELL_WINDOW_NS // 1_000_000_000
 """Time that one place in a row stands for, in s."""
-CLOCK_OFF_ABOVE_S: Final = 5.0
-"""A clock that is ahead by more is told of; as the query `clock_skew` has it."""
 
 
 class Cell(NamedTuple):

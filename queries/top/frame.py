@@ -10,6 +10,7 @@ from rich.text import Text
 
 from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import shortened
+from queries.clocks_ahead import age_of, clock_words
 from queries.top.fleet import SLOT_S, Cell, Engine, Sort, arranged, slot_of
 from queries.top.seen import SLOTS_MAX, Seen
 
@@ -172,21 +173,6 @@ def _clocks(engines: Sequence[Engine]) -> str:
     found = sorted((host for host, ahead_s in ahead.items() if ahead_s), key=lambda host: (-ahead[host], host))
     more = f", and {counted(len(found) - 1, 'host')} more" if found[1:] else ""
     return f"! {found[0]}: {clock_words(ahead[found[0]])}{more}" if found else ""
-
-
-def clock_words(ahead_s: float) -> str:
-    """That a clock is ahead, and by how much."""
-    return f"clock {age_of(ahead_s)} ahead"
-
-
-def age_of(seconds: float) -> str:
-    """How long ago, in its largest unit."""
-    if seconds < 120:
-        return f"{max(0, seconds):.0f} s"
-    minutes, hours = round(seconds / 60), round(seconds / 3600)
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{hours} h" if hours < 48 else f"{seconds / 86_400:,.0f} d"
 
 
 def _nothing(seen: Seen, view: View) -> list[Text]:

@@ -8,8 +8,9 @@ from rich.cells import cell_len
 
 from engine_hooks.commands.terminal import WIDTH_ELSEWHERE
 from queries.annotations.marks import Mark
+from queries.clocks_ahead import age_of
 from queries.top.fleet import Sort, arranged, engines_of
-from queries.top.frame import LEGEND, Size, View, age_of, frame
+from queries.top.frame import LEGEND, Size, View, frame
 from queries.top.seen import Seen, range_for
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
