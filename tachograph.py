@@ -35,6 +35,7 @@ try:
     from collector.commands import registering as collecting
     from collector.errors import CollectorError
     from collector.ports import PortTakenError, bind, host_and_port
+    from collector.sampling.settings import SamplingSettings
     from collector.stop_signals import STOP_SIGNALS, StopSignals
     from collector.store.settings import StoreSettings, shown_default
     from collector.supervision import Part, Supervisor, alone_in
@@ -60,7 +61,7 @@ ENVIRONMENT_PREFIX = "TACHOGRAPH_"
 ENVIRONMENT_FILE = ".env"
 
 
-class Settings(StoreSettings):
+class Settings(SamplingSettings, StoreSettings):
     """Settings of every command: flags, then `TACHOGRAPH_*` in the environment, then `.env`, then the defaults."""
 
     model_config = SettingsConfigDict(

@@ -8,7 +8,8 @@ CollectorError
         └── StoreUnavailableError
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol, Self
 
@@ -57,6 +58,11 @@ class ReceivedRequest(NamedTuple):
     def request(self) -> bytes:
         """Its bytes, as they came."""
         return unpacked(self.packed)
+
+
+def token_of(request_ids: Iterable[str]) -> str:
+    """The identity of a batch, a hash of its content: by the hashes of its requests, in order."""
+    return hashlib.blake2b("".join(request_ids).encode(), digest_size=16).hexdigest()
 
 
 class AcceptanceError(CollectorError):

@@ -17,6 +17,7 @@ from collector.acceptance import MalformedRequestError, StoreUnavailableError
 from collector.errors import CollectorError
 from collector.store.clickhouse import first_line
 from collector.store.client import StoreClient
+from collector.store.migrations import id_of
 
 DERIVED_TABLES: Final[Mapping[str, str]] = {
     "replays": "090_replays.sql",
@@ -101,18 +102,6 @@ class DerivedRows:
             if numbered:
                 _insert(client, table, numbered, token_of(lines))
         return len(numbered)
-
-
-def id_of(client: Client) -> str:
-    """What a store is known by: when its schema was first applied, to the ms. On a cluster all hosts say the same.
-
-    Raises:
-        StoreUnavailableError: it does not say.
-    """
-    try:
-        return str(client.command("SELECT toString(min(applied_at)) FROM schema_changes"))
-    except ClickHouseError as error:
-        raise StoreUnavailableError(f"ClickHouse does not know its schema yet: {first_line(error)}") from error
 
 
 def _insert(client: Client, table: str, numbered: list[tuple[int, bytes]], token: str) -> None:

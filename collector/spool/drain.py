@@ -18,12 +18,12 @@ import structlog
 import tenacity
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.acceptance import Outcome, ReceivedRequest, StoreUnavailableError
+from collector.acceptance import Outcome, ReceivedRequest, StoreUnavailableError, token_of
 from collector.errors import CollectorError
 from collector.spool.answers import Answers
 from collector.spool.database import DiskFullError, spool_error
 from collector.spool.faults import from_the_engine, of_the_data
-from collector.spool.records import Batch, token_of
+from collector.spool.records import Batch
 from collector.spool.spool import Spool
 from collector.spool.verdict import verdict_of
 from collector.store.clickhouse import first_line

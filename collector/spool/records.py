@@ -1,7 +1,5 @@
 """What the spool hands out: batches, its ledger, its state."""
 
-import hashlib
-from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -72,8 +70,3 @@ class SpoolLimits(NamedTuple):
     """Requests whose outcome is remembered, about 100 bytes each; ClickHouse remembers as well, for 7 days."""
     answered_s: int = 7 * 86400
     """How long they are remembered."""
-
-
-def token_of(request_ids: Iterable[str]) -> str:
-    """Hash of the content of a batch, by the hashes of its requests, in order."""
-    return hashlib.blake2b("".join(request_ids).encode(), digest_size=16).hexdigest()

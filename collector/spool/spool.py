@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from collector.acceptance import Outcome, ReceivedRequest
+from collector.acceptance import Outcome, ReceivedRequest, token_of
 from collector.decoding.packing import is_packed, packed
 from collector.spool.database import (
     DiskFullError,
@@ -22,7 +22,7 @@ from collector.spool.database import (
     transaction,
 )
 from collector.spool.ledger import Entries, read_ledger, read_stored_by_day
-from collector.spool.records import Batch, Kept, Ledger, SpoolLimits, SpoolState, token_of
+from collector.spool.records import Batch, Kept, Ledger, SpoolLimits, SpoolState
 
 REQUEST_OVERHEAD_BYTES: Final = 1024
 """What a request takes beside its bytes, so that many tiny ones have a bound as well."""

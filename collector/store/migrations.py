@@ -11,6 +11,7 @@ from typing import NamedTuple
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
+from collector.acceptance import StoreUnavailableError
 from collector.cluster.form import ClusterForm
 from collector.errors import CollectorError
 from collector.store.clickhouse import first_line
@@ -122,6 +123,18 @@ def applied_changes(client: Client) -> dict[str, str]:
     """
     rows = client.query("SELECT file_name, toString(sha256) FROM schema_changes").result_rows
     return {str(name): str(sha256) for name, sha256 in rows}
+
+
+def id_of(client: Client) -> str:
+    """What a store is known by: when its schema was first applied, to the ms. On a cluster all hosts say the same.
+
+    Raises:
+        StoreUnavailableError: it does not say.
+    """
+    try:
+        return str(client.command("SELECT toString(min(applied_at)) FROM schema_changes"))
+    except ClickHouseError as error:
+        raise StoreUnavailableError(f"ClickHouse does not know its schema yet: {first_line(error)}") from error
 
 
 def _missing(client: Client, wanted: list[SchemaFile]) -> list[SchemaFile]:

@@ -6,8 +6,7 @@ import structlog
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.httpclient import HttpClient
 
-from collector.derived_rows import id_of
-from collector.store.migrations import SchemaFile, all_schema_files, apply_schema, schema_files
+from collector.store.migrations import SchemaFile, all_schema_files, apply_schema, id_of, schema_files
 from collector.store.request_store import RequestStore
 from collector.store.retention import StoreRetention
 from collector.store.views import make_anew, views_astray

@@ -9,10 +9,9 @@ from typing import Any, Final
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.httpclient import HttpClient
 
-from collector.acceptance import Outcome, ReceivedRequest
+from collector.acceptance import Outcome, ReceivedRequest, token_of
 from collector.decoding.packing import ENCODING, packed
 from collector.decoding.wire import REQUEST_SCHEMA, marks
-from collector.spool.records import token_of
 from collector.store.rollups import ARRIVED, arrivals, mend_rollups
 
 _OUTCOMES: Final = """

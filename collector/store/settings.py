@@ -1,4 +1,4 @@
-"""The command line's settings of where and how executions are kept, as flags, `TACHOGRAPH_*` and `.env` have them."""
+"""The command line's settings of where and how long executions are kept, as flags, `TACHOGRAPH_*` and `.env` have them."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,6 @@ from typing import Any
 from platformdirs import user_data_path
 from pydantic import ByteSize, Field
 from pydantic_settings import BaseSettings
-
-from collector.sampling.rules import CONTEXT_S_MIN, SETTLED_S_MIN
 
 
 class StoreSettings(BaseSettings):
@@ -40,17 +38,6 @@ class StoreSettings(BaseSettings):
     retention: str = Field(
         "", description="How many days tables keep their rows, TABLE=DAYS, separated by commas; others as they are."
     )
-    sampling: bool = Field(
-        False, description="Keep healthy cells as rollups only, an hour after their verdict, and all others whole."
-    )
-    sampling_share: float = Field(0.01, ge=0, le=1, description="Of healthy cells, so many are kept whole as well.")
-    sampling_after_s: int = Field(
-        3600, ge=SETTLED_S_MIN, description="How long after its last verdict a cell's executions are dropped, in s."
-    )
-    sampling_context_s: int = Field(
-        600, ge=CONTEXT_S_MIN, description="So much before and after a cell that is not healthy is kept whole, in s."
-    )
-    sampling_keeps_marked: bool = Field(True, description="Cells that a benchmark marked are kept whole.")
 
 
 def shown_default(value: Any) -> str:

@@ -9,13 +9,13 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from starlette.applications import Starlette
 
-from collector.derived_rows import id_of
 from collector.http_server import HttpServer
 from collector.ports import bind, port_of
 from collector.receivers.health import HealthReceiver
 from collector.repeated_look import LookState
 from collector.spool.database import spool_file
 from collector.spool.spool import Spool
+from collector.store.migrations import id_of
 from collector.telemetry.health import Health
 from collector.telemetry.metrics import CollectorMetrics
 from collector.telemetry.state import state_of

@@ -11,9 +11,16 @@ import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 from structlog.testing import capture_logs
 
-from collector.acceptance import MalformedRequestError, Outcome, QueueFullError, ReceivedRequest, StoreUnavailableError
+from collector.acceptance import (
+    MalformedRequestError,
+    Outcome,
+    QueueFullError,
+    ReceivedRequest,
+    StoreUnavailableError,
+    token_of,
+)
 from collector.decoding.wire import request_id_of
-from collector.spool.records import Ledger, SpoolLimits, token_of
+from collector.spool.records import Ledger, SpoolLimits
 from collector.writer import Writer, WriterLimits
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.fake_store import QUICK, FakeStore, Written, closed_spool, request, writing

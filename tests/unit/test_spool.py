@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from collector.acceptance import Outcome, ReceivedRequest
+from collector.acceptance import Outcome, ReceivedRequest, token_of
 from collector.spool.database import SpoolError, bytes_on_disk, spool_file
-from collector.spool.records import Batch, Kept, Ledger, SpoolLimits, SpoolState, token_of
+from collector.spool.records import Batch, Kept, Ledger, SpoolLimits, SpoolState
 from collector.spool.spool import REQUEST_OVERHEAD_BYTES, Spool
 
 UNBOUNDED = SpoolLimits(bytes_max=0, free_bytes_min=0)
