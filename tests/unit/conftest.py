@@ -1,7 +1,8 @@
-"""What tests of pages share: labelled cells in a store, and that no answer of one test is shown in the next."""
+"""What tests share: labelled cells in a store, what is ended after a test, and that no answer of one is shown in the next."""
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,10 @@ def _nothing_remembered() -> Iterator[None]:
     yield
     if "streamlit" in sys.modules:
         sys.modules["streamlit"].cache_data.clear()
+
+
+@pytest.fixture
+def running() -> Iterator[ExitStack]:
+    """What a test started and has to end."""
+    with ExitStack() as stack:
+        yield stack

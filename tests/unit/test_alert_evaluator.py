@@ -1,7 +1,6 @@
 """The evaluator in virtual time: outages, restarts, jumps of the clock, things that hang."""
 
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -11,36 +10,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from queries.alerts.book import Change, Entry
 from queries.alerts.errors import AlertStateError
 from queries.alerts.evaluator import run_every
-from queries.alerts.finding import Findings, in_words
-from queries.alerts.history import HistorySender, row_of
 from queries.alerts.loading import load_rules
-from queries.alerts.memory import Memory, remembered
+from queries.alerts.memory import remembered
 from queries.alerts.notifying import NotDeliveredError
 from queries.alerts.states import Standing, State
-from queries.errors import CallError, OtherStoreError, QueriesError, UnreachableError
-from queries.findings.findings import BeingInPlain, Diagnosis, Kind, Verdict
-from tests.fixtures.alert_evaluators import START, Evaluating, Kept, VirtualClock, row, rule
+from tests.fixtures.alert_evaluators import DEADLINE_S, START, Evaluating, Kept, VirtualClock, row, rule, waited_for
 from tests.fixtures.alert_state import entry
-
-DEADLINE_S = 60.0
-
-
-@pytest.fixture
-def running() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-def waited_for(condition: Callable[[], object]) -> None:
-    """Until it holds."""
-    done, deadline = threading.Event(), DEADLINE_S
-    while not condition() and deadline > 0:
-        done.wait(0.01)
-        deadline -= 0.01
-    assert condition()
 
 
 def test_an_alert_from_beginning_to_end(tmp_path: Path, running: ExitStack) -> None:
@@ -323,107 +300,6 @@ def test_what_ended_while_a_receiver_was_away_reaches_it_later(tmp_path: Path, r
     assert {alert.labels["host_name"]: bool(alert.ends_at) for alert in kept.calls[0]} == {"a": True, "b": False}
 
 
-def test_the_finding_is_told_with_the_alert(tmp_path: Path, running: ExitStack) -> None:
-    about = rule(finding_of="cell", identity=["service_instance_id"])
-    one = Evaluating(tmp_path, running, [about], findings=Findings(lambda instance, cell: f"{instance}/{cell} did it"))
-    one.source.answers["TooMuch"] = [row(2.0, service_instance_id="e", cell="c1")]
-    one.after(10)
-    assert one.told()[0].annotations["finding"] == "e/c1 did it"
-    one.source.answers["TooMuch"] = [row(3.0, service_instance_id="e", cell="c2")]
-    one.after(10)
-    assert one.told()[0].annotations["finding"] == "e/c1 did it", "what woke somebody stays"
-    rows = one.memory.batch()
-    assert rows
-    assert rows.rows[0]["annotations"]["finding"] == "e/c1 did it"
-
-
-def test_a_finding_that_hangs_or_fails_blocks_no_alert(tmp_path: Path, running: ExitStack) -> None:
-    release = threading.Event()
-    running.callback(release.set)
-
-    def tell(instance: str, cell: str) -> str:
-        if instance == "fails":
-            raise UnreachableError("no ClickHouse answers")
-        assert release.wait(DEADLINE_S)
-        return "late, but here"
-
-    about = rule(finding_of="cell", identity=["service_instance_id"])
-    one = Evaluating(tmp_path, running, [about], findings=Findings(tell, wait_s=0.1))
-    one.source.answers["TooMuch"] = [row(2.0, service_instance_id=name, cell="c") for name in ("fails", "hangs")]
-    one.after(10)
-    told = {alert.labels["service_instance_id"]: alert.annotations.get("finding") for alert in one.told()}
-    assert told == {"fails": "none: no ClickHouse answers", "hangs": None}
-    release.set()
-    one.after(10)
-    waited_for(lambda: one.after(10) == () and all("finding" in alert.annotations for alert in one.told()))
-    batch = one.memory.batch()
-    assert batch
-    row_of_it = batch.rows[-1]
-    assert (row_of_it["state_before"], row_of_it["state"]) == ("firing", "firing"), (
-        "a late finding has a row of its own"
-    )
-    assert row_of_it["annotations"]["finding"] == "late, but here"
-
-
-def test_a_finding_and_the_link_beside_it_are_of_one_cell(tmp_path: Path, running: ExitStack) -> None:
-    """Whichever cell the alert is about by the time that the finding is there, and ever after."""
-    release = threading.Event()
-    running.callback(release.set)
-
-    def tell(instance: str, cell: str) -> str:
-        assert release.wait(DEADLINE_S)
-        return f"{cell} did it"
-
-    about = rule(finding_of="cell", identity=["service_instance_id"], link="cell?cell={cell}")
-    one = Evaluating(tmp_path, running, [about], findings=Findings(tell, wait_s=0.0))
-    one.source.answers["TooMuch"] = [row(2.0, service_instance_id="e", cell="c1")]
-    one.after(10)
-    assert "finding" not in one.told()[0].annotations
-    one.source.answers["TooMuch"] = [row(3.0, service_instance_id="e", cell="c2")]
-    one.after(10)
-    assert one.told()[0].generator_url == "http://dashboards/cell?cell=c2"
-    release.set()
-    waited_for(lambda: one.after(10) == () and "finding" in one.told()[0].annotations)
-    for cell in ("c2", "c3"):
-        one.source.answers["TooMuch"] = [row(4.0, service_instance_id="e", cell=cell)]
-        one.after(10)
-        (told,), (entry,) = one.told(), one.evaluator.entries.values()
-        assert (told.annotations["finding"], told.generator_url) == ("c1 did it", "http://dashboards/cell?cell=c1")
-        assert (told.annotations["summary"], entry.about["cell"]) == ("4.0 on a", "c1")
-
-
-def test_a_cell_that_is_healthy_gives_no_finding_and_the_next_one_is_looked_at(
-    tmp_path: Path, running: ExitStack
-) -> None:
-    looked_at = []
-
-    def tell(instance: str, cell: str) -> str:
-        looked_at.append(cell)
-        return "" if cell == "well" else f"{cell} did it"
-
-    about = rule(finding_of="cell", identity=["service_instance_id"])
-    one = Evaluating(tmp_path, running, [about], findings=Findings(tell, wait_s=DEADLINE_S))
-    one.source.answers["TooMuch"] = [row(2.0, service_instance_id="e", cell="well")]
-    one.over(30)
-    assert "finding" not in one.told()[0].annotations
-    assert looked_at == ["well"], "not again and again"
-    one.source.answers["TooMuch"] = [row(2.0, service_instance_id="e", cell="sick")]
-    one.after(10)
-    assert one.told()[0].annotations["finding"] == "sick did it"
-
-
-@pytest.mark.parametrize("label", list(Kind))
-def test_a_finding_says_of_which_cell_it_is_and_never_that_it_is_healthy(label: Kind) -> None:
-    plain = BeingInPlain(Verdict.NONE, 0.0, stuck=False, truly_best_fraction=None, spans=())
-    diagnosis = Diagnosis(label, (), (), plain, 0.0, 320.0, 4000, 16.0)
-    text = in_words(diagnosis, "c1", START)
-    if label is Kind.HEALTHY:
-        assert text == ""
-    else:
-        assert text.startswith(f"Cell c1, as of {START:%Y-%m-%d %H:%M:%S} UTC:\n")
-        assert "20 tokens/s lost in that cell (320 in 16 s)" in text
-
-
 def test_intervals_that_were_overrun_are_left_out_and_counted(tmp_path: Path, running: ExitStack) -> None:
     one = Evaluating(tmp_path, running, [rule()])
     began = one.clock.seconds
@@ -481,57 +357,3 @@ def test_told_to_stop_it_does_not_wait_for_an_answer(tmp_path: Path, running: Ex
     run_every(one.evaluator, 10.0)
     assert one.state() == "inactive"
     assert not remembered(tmp_path)[1]
-
-
-def test_one_evaluator_a_directory(tmp_path: Path, running: ExitStack) -> None:
-    running.callback(Memory(tmp_path).close)
-    with pytest.raises(AlertStateError, match="another evaluator"):
-        Memory(tmp_path)
-
-
-def change(n: int) -> Change:
-    return Change(Entry("TooMuch", (("alertname", "TooMuch"), ("n", str(n))), Standing(State.FIRING)), State.INACTIVE)
-
-
-@pytest.mark.parametrize("wrong", [UnreachableError("away"), OtherStoreError("elsewhere")], ids=["away", "another's"])
-def test_history_waits_for_the_collector_and_is_sent_in_the_same_batches(
-    tmp_path: Path, running: ExitStack, wrong: QueriesError
-) -> None:
-    memory = Memory(tmp_path)
-    running.callback(memory.close)
-    memory.keep([], [row_of(change(0), START)], {})
-    first = memory.batch()
-    memory.keep([], [row_of(change(1), START)], {})
-    assert memory.batch() == first, "sent again as it was: the store knows it by its content"
-    attempts: list[list[dict[str, Any]]] = []
-
-    def store(rows: list[dict[str, Any]]) -> None:
-        attempts.append(rows)
-        if len(attempts) == 1:
-            raise wrong
-
-    sender = HistorySender(memory, store, pause_s=0.01)
-    running.callback(sender.stop)
-    waited_for(lambda: memory.batch() is None)
-    assert [[row["labels"]["n"] for row in rows] for rows in attempts] == [["0"], ["0"], ["1"]]
-    assert remembered(tmp_path)[1]["history_rows_stored"] == 2
-
-
-def test_history_that_is_refused_holds_up_no_other(tmp_path: Path, running: ExitStack) -> None:
-    memory = Memory(tmp_path)
-    running.callback(memory.close)
-    memory.keep([], [row_of(change(0), START)], {})
-
-    def store(_rows: list[dict[str, Any]]) -> None:
-        raise CallError("column finding is missing")
-
-    sender = HistorySender(memory, store, pause_s=0.01)
-    running.callback(sender.stop)
-    waited_for(lambda: memory.batch() is None)
-    assert remembered(tmp_path)[1] == {"history_rows_refused": 1}
-
-
-def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(QueriesError, match="TACHOGRAPH_DATA_DIR"):
-        Memory(tmp_path / "file" / "alerts")

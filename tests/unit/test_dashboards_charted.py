@@ -11,7 +11,7 @@ from dashboards.charts.cell_timeline import cell_timeline
 from dashboards.charts.finished import finished
 from dashboards.charts.fleet_grid import ROOMY, finished_grid, fleet_grid
 from dashboards.parts.charted import kept
-from tests.unit.test_dashboards_charts import candidates, cells, executions
+from tests.fixtures.dashboard_rows import candidates, cells, executions
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from dashboards.reading.answers import Answer
 from dashboards.words.cells import fleet_sentence
 from dashboards.words.tables import stretches_table, stuck_table
 from queries.catalogue import find
-from tests.unit.test_dashboards_charts import BEGIN, cells, stuck_rows
+from tests.fixtures.dashboard_rows import BEGIN, cells, stuck_rows
 
 
 def engines(count: int, cells_each: int, hours: float = 24.0) -> pd.DataFrame:

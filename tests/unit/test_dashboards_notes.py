@@ -8,7 +8,7 @@ from dashboards.charts.cell_timeline import cell_timeline
 from dashboards.charts.fleet_grid import fleet_grid, time_channel
 from dashboards.charts.notes import note_layers, note_rows
 from queries.annotations.marks import Mark
-from tests.unit.test_dashboards_charts import candidates, cells, executions
+from tests.fixtures.dashboard_rows import candidates, cells, executions
 
 MARKS = tuple(
     Mark(str(second), datetime(2026, 11, 1, 0, 0, second, tzinfo=UTC), f"noted at {second}", author="me")

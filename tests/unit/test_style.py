@@ -24,6 +24,11 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
+def test_test_files_are_of_one_concept_too() -> None:
+    lengths = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "tests").rglob("*.py")}
+    assert {name: lines for name, lines in lengths.items() if lines > FILE_LINES_MAX} == {}
+
+
 @pytest.mark.parametrize("path", product_files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_stay_short(path: Path) -> None:
     too_long = {name: lines for name, lines in functions(path) if lines > FUNCTION_LINES_MAX}
