@@ -86,6 +86,7 @@ def live_queries(cell: dict[str, Any], day: datetime) -> list[Asked]:
         Asked("Fleet, a day", "engines", {"from": day}),
         Asked("Fleet, a day", "fleet_stretches", {"from": day, "stretch_s": 1800}),
         Asked("Fleet", "annotations", half_hour),
+        Asked("Fleet", "repeated_numbers", half_hour),
         Asked("Cell", "live_cells", one),
         Asked("Cell", "live_stuck", {**one, "from": within["from"]}),
         Asked("Cell", "live_inflation", within),

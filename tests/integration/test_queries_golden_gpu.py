@@ -176,6 +176,14 @@ def test_repeated_numbers(clickhouse: Client) -> None:
     assert ask(clickhouse, "repeated_numbers", **later) == ask(clickhouse, "repeated_numbers", host="absent") == []
 
 
+def test_repeated_numbers_of_the_last_window_there_is_end_after_it(clickhouse: Client) -> None:
+    """A clock so far ahead that its windows fit in no DateTime."""
+    far_ns = 4_400_000_000 * 10**9
+    insert(clickhouse, [round_of(7, 0, "P128", 28)._replace(started_at=far_ns + n * MS) for n in range(2)])
+    (row,) = ask(clickhouse, "repeated_numbers", **{"from": START})
+    assert row["repeated_until"] - row["repeated_since"] == timedelta(seconds=30)
+
+
 def insert_received(
     client: Client, executions: Iterable[GraphExecution], engine: EngineResource, after_s: float
 ) -> None:

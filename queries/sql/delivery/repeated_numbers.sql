@@ -15,7 +15,7 @@ SELECT
     sum(stored) AS executions,
     count() AS windows,
     min(window_started_at) AS repeated_since,
-    addSeconds(max(window_started_at), 30) AS repeated_until
+    addSeconds(toDateTime64(max(window_started_at), 0, 'UTC'), 30) AS repeated_until
 FROM
 (
     SELECT
