@@ -28,6 +28,8 @@ BACKUP_DISK = "backups"
 # for 5 minutes, so that in all there were up to 1,200, which came and went in waves. (How long a part must have been replaced is
 # 0 s in the embedded engine, before and now.) So that its sources are not gone before it is on disk, a merge of 1 MiB and more
 # is synced.
+# A merge makes no statistics of every column: whoever asks loads those of each part, 4 KB a column, and they stay with the part.
+# How large the tables of past queries were is remembered of 1,000 queries, not of 10,000: the judge asks for other windows each time.
 # Every right but those to reach out of the engine: no FILE, URL, REMOTE, S3 or other SOURCES, no CLUSTER. So neither
 # a reader nor a mistake of ours makes the store open a file or a connection.
 _CONFIG = """<clickhouse>
@@ -41,8 +43,10 @@ _CONFIG = """<clickhouse>
         <cleanup_delay_period_random_add>0</cleanup_delay_period_random_add>
         <max_cleanup_delay_period>10</max_cleanup_delay_period>
         <min_compressed_bytes_to_fsync_after_merge>1048576</min_compressed_bytes_to_fsync_after_merge>
+        <auto_statistics_types></auto_statistics_types>
     </merge_tree>
     <query_condition_cache_size>8388608</query_condition_cache_size>
+    <max_entries_for_hash_table_stats>1000</max_entries_for_hash_table_stats>
     <backups><allowed_disk>{disk}</allowed_disk></backups>
     <profiles><default/></profiles>
     <quotas><default/></quotas>

@@ -45,7 +45,9 @@ with open_store(Path(sys.argv[1])) as client:
     before = client.query(threads).first_row[0]
     client.command("DROP TABLE t SYNC")
     print(client.query(threads).first_row[0] - before)
-    print(client.query("SELECT value FROM system.server_settings WHERE name = 'query_condition_cache_size'").first_row[0])
+    for name in ("query_condition_cache_size", "max_entries_for_hash_table_stats"):
+        setting = "SELECT value FROM system.server_settings WHERE name = {name:String}"
+        print(client.query(setting, parameters={"name": name}).first_row[0])
 """
 
 MERGER = """
@@ -95,9 +97,10 @@ def holding(data_dir: Path) -> Iterator[None]:
 
 def test_letting_go_of_many_parts_starts_no_threads_and_caches_have_a_bound(tmp_path: Path) -> None:
     """Without a word in the engine's configuration it would be 125 threads, for good."""
-    threads, cache_bytes = map(int, opened(tmp_path, DROPPER).split())
+    threads, cache_bytes, queries = map(int, opened(tmp_path, DROPPER).split())
     assert threads < 20
     assert cache_bytes == 8 * 1024**2
+    assert queries == 1_000
 
 
 def test_parts_that_a_merge_has_replaced_are_let_go_of_within_seconds_and_a_large_merge_is_synced(
