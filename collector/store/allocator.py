@@ -1,12 +1,12 @@
 """Memory that was freed, given back to the system: by the embedded engine's allocator, and by the one of everything else.
 
 The engine's (jemalloc) keeps freed pages for five seconds, in case they are wanted again; under a steady flow that is always
-so, and 60 MB stay with it that nobody uses. Each of its threads keeps up to 200 freed pieces of every size up to 32 KiB
-besides, also while it has nothing to do. It reads its options once, as the engine's library is loaded, and from the
-environment alone: https://jemalloc.net/jemalloc.3.html#opt.dirty_decay_ms
+so, and 60 MB stay with it that nobody uses. Each of its threads keeps up to 200 freed pieces of every small size besides, and 20
+of every larger one up to 32 KiB, also while it has nothing to do. It reads its options once, as the engine's library is loaded,
+and from the environment alone: https://jemalloc.net/jemalloc.3.html#opt.dirty_decay_ms
 
-Python, gRPC and SQLite have the C library's. glibc's maps large pieces and unmaps them when they are freed, until the first one
-was freed: from then on it keeps pieces of that size, for each of eight threads a core, and the bodies of requests are such.
+Python, gRPC and SQLite have the C library's. glibc's unmaps a large piece when it is freed, but keeps later ones of up to that
+size (32 MB at most), in up to eight arenas a core; the bodies of requests are such pieces. docs/decisions/0009-two-looks-at-a-span.md
 https://man7.org/linux/man-pages/man3/mallopt.3.html#M_MMAP_THRESHOLD
 """
 
