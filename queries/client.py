@@ -13,6 +13,7 @@ import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError, OperationalError
 
+from engine_hooks.first_answer import FIRST_ANSWER_S, is_silent
 from queries.errors import CallError, QueriesError, RefusedError, UnreachableError
 
 DEFAULT_DATABASE = "tachograph"
@@ -37,10 +38,14 @@ def connect(url: str) -> Client:
 
     Raises:
         CallError: the URL is none of that form.
-        UnreachableError: no ClickHouse answers there.
+        UnreachableError: no ClickHouse answers there, or nothing within 10 s.
         RefusedError: it answers, and refuses.
     """
     place = parsed(url)
+    ca_cert = trusted(place, url)
+    # The driver asks two questions at once, with the patience that a statement of minutes needs.
+    if is_silent(url, "/ping", DEFAULT_PORTS[place.scheme], ca_cert):
+        raise UnreachableError(unreachable(url, f" (it does not answer within {FIRST_ANSWER_S:.0f} s)"))
     with one_line(url):
         return clickhouse_connect.get_client(
             interface=place.scheme,
@@ -49,7 +54,7 @@ def connect(url: str) -> Client:
             username=unquote(place.username) if place.username else None,
             password=unquote(place.password or ""),
             database=place.path.strip("/") or DEFAULT_DATABASE,
-            ca_cert=trusted(place, url),
+            ca_cert=ca_cert,
             connect_timeout=CONNECT_TIMEOUT_S,
             send_receive_timeout=ANSWER_TIMEOUT_S,
             # A session serialises its queries; none is needed here.
@@ -130,16 +135,21 @@ def from_driver(wrong: Exception, url: str) -> QueriesError:
     text = first_line(wrong)
     code = getattr(wrong, "code", None)
     if code is None and "Code:" not in text:
-        return UnreachableError(
-            f"no ClickHouse answers at {shown(url)}{reason(wrong)}: start one with `tachograph collect`,"
-            " or name another by TACHOGRAPH_CLICKHOUSE_URL"
-        )
+        return UnreachableError(unreachable(url, reason(wrong)))
     missing = missing_in(text)
     if missing in (f"table {EXECUTIONS}", f"database {urlsplit(url).path.strip('/')}"):
         return RefusedError(f"ClickHouse at {shown(url)} has no {EXECUTIONS}: the collector creates it there ({text})")
     if missing:
         return RefusedError(f"ClickHouse at {shown(url)} has no {missing} ({text})")
     return RefusedError(f"ClickHouse at {shown(url)}: {text}")
+
+
+def unreachable(url: str, why: str) -> str:
+    """The line for a ClickHouse that does not answer; `why` in brackets, or ''."""
+    return (
+        f"no ClickHouse answers at {shown(url)}{why}: start one with `tachograph collect`,"
+        " or name another by TACHOGRAPH_CLICKHOUSE_URL"
+    )
 
 
 EXECUTIONS = "graph_executions"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
+from engine_hooks.first_answer import FIRST_ANSWER_S, is_silent
 from queries.client import shown
 from queries.errors import CallError, OtherStoreError, RefusedError, UnreachableError
 from queries.runner import run
@@ -51,11 +52,13 @@ def store_rows(url: str, table: str, rows: Iterable[Mapping[str, Any]], *, besid
         OtherStoreError: the collector stores in another one than `beside`; nothing has been stored.
         CallError: the collector does not take these rows, or a value has no form in JSON.
         RefusedError: it refuses the token, or could not store them; or the ClickHouse of `beside` refuses to be read.
-        UnreachableError: no collector answers at the URL, or no ClickHouse at that of `beside`.
+        UnreachableError: no collector answers at the URL, or nothing within 10 s, or no ClickHouse at that of `beside`.
     """
     stored, only = 0, _only(beside)
     try:
         for batch in _batches(rows):
+            if not stored:
+                _check_answering(url)
             stored += _send(f"{url.rstrip('/')}/v1/rows/{table}", batch, only)
     except OtherStoreError as wrong:
         raise other_store(url, beside) from wrong
@@ -124,6 +127,16 @@ def _written(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
+def _check_answering(url: str) -> None:
+    """Rows may take a while to be stored; that anybody is there shows at once."""
+    if is_silent(url, "/healthz", trusted=os.environ.get(CA_VARIABLE)):
+        raise UnreachableError(_no_collector(url, f"nothing comes back within {FIRST_ANSWER_S:.0f} s"))
+
+
+def _no_collector(url: str, why: object) -> str:
+    return f"no collector answers at {url} ({why}): start one with `tachograph collect`"
+
+
 def _send(url: str, lines: bytes, headers: Mapping[str, str]) -> int:
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
@@ -138,9 +151,7 @@ def _send(url: str, lines: bytes, headers: Mapping[str, str]) -> int:
                 pause = refusal.headers.get("Retry-After", "")
             time.sleep(min(int(pause) if pause.isdecimal() else 1, _PAUSE_MAX_S))
         except (OSError, ValueError, KeyError) as wrong:
-            raise UnreachableError(
-                f"no collector answers at {url} ({getattr(wrong, 'reason', wrong)}): start one with `tachograph collect`"
-            ) from wrong
+            raise UnreachableError(_no_collector(url, getattr(wrong, "reason", wrong))) from wrong
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -14,6 +14,7 @@ from collector.control.key import read_key
 from collector.control.names import TELL_STORE
 from collector.errors import CollectorError
 from collector.spool.database import SpoolError, hold, spool_file, was_held
+from engine_hooks.first_answer import FIRST_ANSWER_S, is_silent
 
 CONTROL_PATH: Final = "/control"
 
@@ -89,9 +90,14 @@ class Door:
     """The control door of a running collector."""
 
     def __init__(self, settings: ControlSettings) -> None:
+        """Raises:
+        NotTakenError: whoever listens there says nothing within 10 s, or there is no key.
+        """
         self._url = settings.own_url(settings.otlp_http_port)
         self._key = read_key(settings.data_dir)
         self._context: ssl.SSLContext | None = trusting(settings.tls_ca) if self._url.startswith("https:") else None
+        if is_silent(self._url, "/healthz", trusted=settings.tls_ca):
+            raise NotTakenError(_no_collector(self._url, f"nothing comes back within {FIRST_ANSWER_S:.0f} s"))
 
     def carry_out(self, name: str, values: Mapping[str, Any]) -> Any:
         """Have it done. Waits for as long as it takes: a backup is copied.
@@ -112,10 +118,14 @@ class Door:
             with refusal:
                 raise NotTakenError(_told(refusal.read()) or f"the collector answers {refusal.code}") from refusal
         except (OSError, ValueError, KeyError) as error:
-            raise NotTakenError(
-                f"no collector answers at {self._url} ({getattr(error, 'reason', error)}), though one holds the data "
-                "directory: it may be just starting or ending, so try again; else set TACHOGRAPH_OTLP_HTTP_PORT as it has it"
-            ) from error
+            raise NotTakenError(_no_collector(self._url, getattr(error, "reason", error))) from error
+
+
+def _no_collector(url: str, why: object) -> str:
+    return (
+        f"no collector answers at {url} ({why}), though one holds the data directory: it may be just starting or ending, "
+        "so try again; else set TACHOGRAPH_OTLP_HTTP_PORT as it has it"
+    )
 
 
 def _told(body: bytes) -> str:

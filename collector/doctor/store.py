@@ -10,7 +10,8 @@ import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.store.clickhouse import DATABASE, StoreError, first_line
+from collector.store.clickhouse import DATABASE, DEFAULT_PORTS, StoreError, first_line, is_silent_at
+from engine_hooks.first_answer import FIRST_ANSWER_S
 
 _DROPPED: Final = """
 SELECT received_on, sum(executions)
@@ -74,16 +75,18 @@ def reading(url: str) -> Iterator[Client]:
     """A client for a URL of the command line, `http[s]://[user:password@]host:port/database[?ca_cert=FILE]`.
 
     Raises:
-        StoreError: ClickHouse does not answer, or refuses; also from within.
+        StoreError: ClickHouse does not answer, or nothing within 10 s, or refuses; also from within.
     """
     place = urlsplit(url)
     optional: dict[str, Any] = {name: values[0] for name, values in parse_qs(place.query).items()}
     shown = f"{place.hostname}:{place.port or ''}".rstrip(":")
+    if is_silent_at(url):
+        raise StoreError(f"ClickHouse at {shown}: does not answer within {FIRST_ANSWER_S:.0f} s")
     try:
         with clickhouse_connect.get_client(
             interface=place.scheme,
             host=place.hostname or "",
-            port=place.port or (8443 if place.scheme == "https" else 8123),
+            port=place.port or DEFAULT_PORTS[place.scheme],
             username=unquote(place.username) if place.username else None,
             password=unquote(place.password or ""),
             database=place.path.strip("/") or DATABASE,

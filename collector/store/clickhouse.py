@@ -3,7 +3,8 @@
 import re
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from typing import Final
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 from xml.sax.saxutils import escape
 
 import clickhouse_connect
@@ -11,9 +12,13 @@ from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.errors import CollectorError
+from engine_hooks.first_answer import FIRST_ANSWER_S, is_silent
 
 DATABASE = "tachograph"
 """Where the schema lives unless a URL names another database."""
+
+DEFAULT_PORTS: Final = {"http": 8123, "https": 8443}
+"""ClickHouse's own, over HTTP."""
 
 
 BACKUP_DISK = "backups"
@@ -152,10 +157,13 @@ def connect(url: str) -> Client:
 
     Raises:
         WrongSettingError: the URL is not one.
-        StoreAwayError: the server does not answer.
+        StoreAwayError: the server does not answer, or nothing within 10 s.
         StoreError: it refuses.
     """
     server, database = split_url(url)
+    # The driver asks two questions at once, with the patience that a statement of minutes needs.
+    if is_silent_at(server):
+        raise StoreAwayError(f"ClickHouse at {without_password(url)} did not answer within {FIRST_ANSWER_S:.0f} s")
     try:
         with clickhouse_connect.get_client(dsn=server) as client:
             client.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": database})
@@ -163,6 +171,12 @@ def connect(url: str) -> Client:
     except ClickHouseError as error:
         kind = StoreError if _answered(error) else StoreAwayError
         raise kind(f"ClickHouse at {without_password(url)} {_said(error)}") from error
+
+
+def is_silent_at(server: str) -> bool:
+    """Whether nothing comes back from the server of a URL, though it may take the connection."""
+    parts = urlsplit(server)
+    return is_silent(server, "/ping", DEFAULT_PORTS[parts.scheme], *parse_qs(parts.query).get("ca_cert", [])[:1])
 
 
 def _answered(error: ClickHouseError) -> bool:
@@ -205,7 +219,7 @@ def place_of(url: str) -> str:
     """
     server, database = split_url(url)
     parts = urlsplit(server)
-    port = parts.port or (8443 if parts.scheme == "https" else 8123)
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
     return f"{parts.scheme}://{parts.hostname}:{port}/{database}"
 
 

@@ -1,0 +1,127 @@
+"""A server that takes connections and says nothing: every command that asks one ends within seconds, by one line."""
+
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import engine_hooks.first_answer
+from collector.control.giving import NotTakenError
+from collector.control.key import make_key
+from collector.doctor.store import reading
+from collector.spool.database import hold, spool_file
+from collector.store.clickhouse import StoreAwayError, StoreError
+from engine_hooks.first_answer import is_silent
+from queries.errors import UnreachableError
+from tachograph import application
+
+ASKS_CLICKHOUSE = {
+    "query": ["engines"],
+    "postmortem": [],
+    "replay": ["a-cell", "--engine", "an-engine"],
+    "compare": [],
+    "changes": [],
+    "top": ["--once"],
+    "annotate": ["deployed 188"],
+    "schema": ["--apply"],
+    "retention": [],
+    "retention set": ["graph_executions", "7"],
+    "alerts test": ["StuckInPlain"],
+    "alerts history": [],
+    "alerts backtest": [],
+}
+"""Every command that reads a store by its URL and ends, with what it is called with."""
+
+NO_SUCH = {
+    "up": "serves until Ctrl-C",
+    "collect": "serves until Ctrl-C, and keeps what comes meanwhile",
+    "dashboard": "serves until Ctrl-C",
+    "mcp": "serves until Ctrl-C",
+    "alerts run": "serves until Ctrl-C",
+    "doctor": "asks the collector first",
+    "backup": "refuses a server's URL",
+    "restore": "refuses a server's URL",
+    "spool": "opens no store",
+}
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Of a socket whose connections the kernel takes, and nobody else."""
+    monkeypatch.setattr(engine_hooks.first_answer, "FIRST_ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
+        yield listening.getsockname()[1]
+
+
+def commands_with(option: str) -> set[str]:
+    """Every command that has this option, by its words."""
+
+    def within(group: Any, words: str) -> Iterator[str]:
+        for name, command in group.commands.items():
+            told = f"{words} {name}".strip()
+            if any(option in parameter.opts for parameter in command.params):
+                yield told
+            if hasattr(command, "commands"):
+                yield from within(command, told)
+
+    return set(within(get_command(application()), ""))
+
+
+def test_every_command_that_takes_a_clickhouse_is_looked_at() -> None:
+    taking = commands_with("--clickhouse-url")
+    assert set(ASKS_CLICKHOUSE) <= taking
+    assert taking <= set(ASKS_CLICKHOUSE) | set(NO_SUCH)
+
+
+@pytest.mark.parametrize("command", ASKS_CLICKHOUSE)
+def test_a_silent_clickhouse_is_told_in_one_line(command: str, port: int, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{port}/x"
+    called = CliRunner().invoke(
+        application(),
+        [*command.split(), *ASKS_CLICKHOUSE[command]],
+        env={"TACHOGRAPH_CLICKHOUSE_URL": url, "TACHOGRAPH_DATA_DIR": str(tmp_path)},
+    )
+    assert isinstance(called.exception, UnreachableError | StoreAwayError), called.output
+    assert called.exception.exit_code == 3
+    assert re.match(
+        rf"(no ClickHouse answers at {url} \(it does not|ClickHouse at {url} did not) answer within",
+        str(called.exception),
+    )
+    assert not called.stdout
+
+
+@pytest.mark.parametrize("arguments", [["backup", "TO"], ["retention"], ["retention", "set", "graph_executions", "7"]])
+def test_a_silent_collector_is_told_in_one_line(arguments: list[str], port: int, tmp_path: Path) -> None:
+    make_key(tmp_path)
+    with hold(spool_file(tmp_path)):
+        called = CliRunner().invoke(
+            application(),
+            [one.replace("TO", str(tmp_path / "copy")) for one in arguments],
+            env={"TACHOGRAPH_OTLP_HTTP_PORT": str(port), "TACHOGRAPH_DATA_DIR": str(tmp_path)},
+        )
+    assert isinstance(called.exception, NotTakenError), called.output
+    assert str(called.exception).startswith(
+        f"no collector answers at http://127.0.0.1:{port} (nothing comes back within"
+    )
+    assert not called.stdout
+
+
+def test_doctor_looks_at_a_silent_store_no_longer(port: int) -> None:
+    with pytest.raises(StoreError, match="does not answer within"), reading(f"http://127.0.0.1:{port}/x"):
+        pass
+
+
+def test_only_silence_is_silence(port: int) -> None:
+    assert is_silent(f"http://a:b@127.0.0.1:{port}/x?y=z", "/ping")
+    assert is_silent("http://127.0.0.1", "/ping", port)
+    assert is_silent(f"https://127.0.0.1:{port}", "/ping")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = taken.getsockname()[1]
+    assert not is_silent(f"http://127.0.0.1:{free}", "/ping")
+    assert not is_silent("file:///etc/passwd", "")
+    assert not is_silent("http://127.0.0.1:no", "/ping")
