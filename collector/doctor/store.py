@@ -86,7 +86,7 @@ def reading(url: str) -> Iterator[Client]:
         with clickhouse_connect.get_client(
             interface=place.scheme,
             host=place.hostname or "",
-            port=place.port or DEFAULT_PORTS[place.scheme],
+            port=place.port or DEFAULT_PORTS.get(place.scheme, 0),
             username=unquote(place.username) if place.username else None,
             password=unquote(place.password or ""),
             database=place.path.strip("/") or DATABASE,

@@ -176,7 +176,7 @@ def connect(url: str) -> Client:
 def is_silent_at(server: str) -> bool:
     """Whether nothing comes back from the server of a URL, though it may take the connection."""
     parts = urlsplit(server)
-    return is_silent(server, "/ping", DEFAULT_PORTS[parts.scheme], *parse_qs(parts.query).get("ca_cert", [])[:1])
+    return is_silent(server, "/ping", DEFAULT_PORTS.get(parts.scheme), *parse_qs(parts.query).get("ca_cert", [])[:1])
 
 
 def _answered(error: ClickHouseError) -> bool:
