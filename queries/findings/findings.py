@@ -318,7 +318,8 @@ class Diagnosis:
     counted. `None`: no choice was recorded."""
     tokens_lost: float
     tokens_emitted: int
-    """All that was emitted: full rejections count with the lane's own token, never as missing."""
+    """All that was emitted: full rejections count with the lane's own token, never as missing. Of one execution of each
+    submission number, as everything here: where several runs send under one name, no sum over them."""
     seconds: float
     """From the first submission to the last observed completion."""
     overcharge: Overcharge | None = None

@@ -19,6 +19,8 @@ def json_of(story: Story, *, with_sql: bool = True) -> dict[str, Any]:
         "cell": story.cell,
         "began_unix_ns": story.began_ns,
         "ended_unix_ns": story.ended_ns,
+        "executions": story.executions,
+        "tokens_per_s": story.tokens_per_s,
         "diagnosis": asdict(story.diagnosis),
         "chapters": [_chapter(chapter, with_sql) for chapter in story.chapters],
         "seconds": [second._asdict() for second in story.strip],

@@ -21,17 +21,21 @@ class Repeats(NamedTuple):
 
     @property
     def headline(self) -> str:
-        """What it means for every figure."""
+        """What it means for the figures."""
         if self.of_several:
-            return "Several runs or ranks send under one service.instance.id: every figure counts them together."
-        return "Executions are stored twice: every figure counts them twice."
+            return (
+                "Several runs or ranks send under one service.instance.id: tokens/s and executions count them together, "
+                "all else takes one execution of each number."
+            )
+        return "Executions are stored twice: tokens/s and executions count them twice, all else once."
 
     def told(self) -> tuple[str, ...]:
         """What was seen, and what to do."""
         several = (
             f"{counted(self.of_several, 'submission number')} of this cell stand for executions that began at different "
-            "times, so that tokens/s, GPU time and all sums are those of several runs or ranks: give each its own "
-            "service.instance.id, as the contract demands."
+            "times, so that tokens/s and executions are those of several runs or ranks, while choices, losses and plain "
+            "decode are told of one execution of each number, from either: give each its own service.instance.id, as the "
+            "contract demands."
         )
         copies = (
             f"{counted(self.copies, 'execution')} came again with the number and time of another: what is sent twice "

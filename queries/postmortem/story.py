@@ -105,6 +105,10 @@ class Story:
     cell: str
     began_ns: int
     ended_ns: int
+    executions: int
+    """All that are stored, also where numbers come more than once."""
+    tokens_per_s: float | None
+    """What all of them emitted, by the time from `began_ns` to `ended_ns`, as the query `cells` has it; None where none says."""
     headline: str
     figures: tuple[Figure, ...]
     chapters: tuple[Chapter, ...]
@@ -122,14 +126,17 @@ def story_of(recorded: CellExecutions, diagnosis: Diagnosis, noted: Noted = NOTH
     began = executions[0].started_at
     ended = max(one.started_at + one.duration_ns for one in executions)
     repeats = repeats_of(executions)
+    speed = _tokens_per_s(executions, ended - began)
     headline = headline_of(diagnosis)
     return Story(
         engine=recorded.engine,
         cell=recorded.cell,
         began_ns=began,
         ended_ns=ended,
+        executions=len(executions),
+        tokens_per_s=speed,
         headline=f"{repeats.headline} {headline}" if repeats else headline,
-        figures=tuple(_figures(recorded, diagnosis)),
+        figures=tuple(_figures(recorded, diagnosis, speed)),
         chapters=(*_repeated(repeats, recorded), *_chapters(recorded, diagnosis), *_noted(noted, began)),
         strip=_strip(executions, began, ended),
         marks_s=tuple((poison.at_ns - began) / _S_NS for poison in poisons_of(diagnosis)),
@@ -198,17 +205,21 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def _figures(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Figure]:
+def _figures(recorded: CellExecutions, diagnosis: Diagnosis, tokens_per_s: float | None) -> Iterator[Figure]:
     plain = diagnosis.being_in_plain
-    # Engines need not report tokens; of one that reports none, the rate is unknown.
-    known = diagnosis.seconds and any(one.batch_tokens_emitted is not None for one in recorded.executions)
-    yield Figure("tokens/s", f"{diagnosis.tokens_emitted / diagnosis.seconds:,.0f}" if known else "-")
+    yield Figure("tokens/s", "-" if tokens_per_s is None else f"{tokens_per_s:,.0f}")
     yield Figure("tokens lost by choices", f"{diagnosis.tokens_lost:,.0f}")
     yield Figure("plain fraction", percent(plain.plain_fraction, 1))
     yield Figure("being in plain", f"{plain.verdict}")
     yield Figure("executions", f"{len(recorded.executions):,}")
     models = {one.scheduler_cost_model for one in recorded.executions if one.scheduler_cost_model}
     yield Figure("cost model", ", ".join(sorted(models)) or "not recorded")
+
+
+def _tokens_per_s(executions: Sequence[GraphExecution], elapsed_ns: int) -> float | None:
+    """Of all that is stored, while a diagnosis takes one execution of each number. Engines need not report tokens."""
+    tokens = [one.batch_tokens_emitted for one in executions if one.batch_tokens_emitted is not None]
+    return sum(tokens) * _S_NS / elapsed_ns if tokens and elapsed_ns else None
 
 
 def _chapters(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Chapter]:
