@@ -69,9 +69,12 @@ def change(
     yes: Annotated[bool, typer.Option("--yes", help="Delete what is older, without asking.")] = False,
 ) -> None:
     """Keep a table's rows for so many days, and show from its parts what became of it. Older rows are deleted."""
-    from collector.store.retention import check  # noqa: PLC0415 -- --help stays quick
+    from collector.store.retention import check, check_pinned, parsed_retention  # noqa: PLC0415 -- --help stays quick
 
     check(table, days)
+    # A running collector has its own pins and looks at those; what is set here pins as well, whoever carries it out.
+    pinned = parsed_retention(settings.retention)
+    check_pinned(pinned, table, days, "TACHOGRAPH_RETENTION: change it there, and where the collector has it")
     with taker(settings) as orders:
         expiring = orders.carry_out(COUNT_EXPIRING, {"table": table, "days": days})
         if expiring and not yes:

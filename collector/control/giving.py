@@ -49,8 +49,12 @@ def taker(settings: ControlSettings) -> Iterator[Taker]:
     A URL that was named is obeyed: the collector is asked to carry out orders only where its store is that one.
 
     Raises:
+        RetentionSettingError: what the settings pin cannot be, whoever would carry the orders out.
         CollectorError: there is neither.
     """
+    from collector.store.retention import parsed_retention  # noqa: PLC0415 -- --help stays quick
+
+    parsed_retention(settings.retention)
     if not settings.clickhouse_url and not _is_there(settings.data_dir):
         raise NotTakenError(f"{settings.data_dir} holds no store: name the collector's --data-dir")
     spool = spool_file(settings.data_dir)

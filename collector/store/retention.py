@@ -114,6 +114,16 @@ def check(table: str, days: int, files: list[SchemaFile] | None = None) -> None:
         raise RetentionSettingError(f"{table} cannot be kept for {days} days: give 1 to {DAYS_MAX}")
 
 
+def check_pinned(pinned: Mapping[str, int], table: str, days: int, by: str) -> None:
+    """Refuse to keep a table for other than what is pinned.
+
+    Raises:
+        RetentionError: it is pinned to other days; `by` says what pins it, and what to do.
+    """
+    if pinned.get(table, days) != days:
+        raise RetentionError(f"{table} is kept for {pinned[table]} days by {by}")
+
+
 def wanted(files: list[SchemaFile] | None = None) -> dict[str, TableRules]:
     """The tables that keep rows for a time, as the schema has them."""
     rules = rules_wanted(schema_files(otel_traces=True) if files is None else files)
@@ -161,10 +171,7 @@ class StoreRetention:
     def change(self, table: str, days: int) -> Changed:
         """Keep a table's rows for so many days, and look whether that came about: what expires whole goes now."""
         check(table, days)
-        if self._pinned.get(table, days) != days:
-            raise RetentionError(
-                f"{table} is kept for {self._pinned[table]} days by the collector's TACHOGRAPH_RETENTION: change it there"
-            )
+        check_pinned(self._pinned, table, days, "the collector's TACHOGRAPH_RETENTION: change it there")
         before = self._one(table)
         self._alter(table, wanted()[table].ttl_column, days, wait=True)
         after = self._one(table)

@@ -1,17 +1,21 @@
 """Who carries out an order: the collector that holds the data directory, or the store that a URL names."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from collector.control.giving import Door, NotTakenError, taker
 from collector.control.key import make_key
 from collector.control.names import TELL_STORE
 from collector.spool.database import hold, spool_file
 from collector.store.clickhouse import StoreError
+from collector.store.retention import RetentionError
+from tachograph import application
 
 ITS_URL = "http://127.0.0.1:9/fleet"
 
@@ -68,6 +72,39 @@ def test_a_collector_that_does_not_answer_may_be_just_ending(held: Path) -> None
         ),
     ):
         orders.carry_out(TELL_STORE, {})
+
+
+@pytest.mark.parametrize("of_a_collector", [True, False], ids=["a collector runs", "none runs"])
+@pytest.mark.parametrize(
+    ("pinned", "exit_code", "said"),
+    [
+        ("nosuch=abc", 2, "TACHOGRAPH_RETENTION has 'nosuch=abc': write TABLE=DAYS"),
+        ("graph_executions=0", 2, "graph_executions cannot be kept for 0 days"),
+        ("graph_executions=14", 1, "graph_executions is kept for 14 days by TACHOGRAPH_RETENTION: change it there"),
+    ],
+)
+def test_what_is_pinned_holds_whoever_carries_it_out(
+    tmp_path: Path, of_a_collector: bool, pinned: str, exit_code: int, said: str
+) -> None:
+    with ExitStack() as running:
+        if of_a_collector:
+            make_key(tmp_path)
+            running.enter_context(hold(spool_file(tmp_path)))
+        called = CliRunner().invoke(
+            application(),
+            ["retention", "set", "graph_executions", "6", "--retention", pinned],
+            env={"TACHOGRAPH_DATA_DIR": str(tmp_path), "TACHOGRAPH_OTLP_HTTP_PORT": "9"},
+        )
+    assert isinstance(called.exception, RetentionError)
+    assert str(called.exception).startswith(said)
+    assert called.exception.exit_code == exit_code
+
+
+def test_a_wrong_pin_is_refused_by_who_only_asks(held: Path) -> None:
+    wrong = settings(held, "")
+    wrong.retention = "graph_executions=0"
+    with pytest.raises(RetentionError, match="cannot be kept for 0 days"), taker(wrong):
+        pass
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["a directory", "none"])
