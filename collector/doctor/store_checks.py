@@ -1,6 +1,7 @@
 """Checks that ask ClickHouse: the schema, its windows and TTLs, what it holds against the ledger, and clocks."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
@@ -10,12 +11,15 @@ from collector.doctor.check import Check, fault, ok, warning
 from collector.doctor.store import executions_by_day, oldest_arrival, outcomes_by_day, repeated_numbers
 from collector.store.migrations import SchemaFile, all_schema_files, applied_changes, schema_files
 from collector.store.table_rules import TableRules, rules_found, rules_wanted
-from collector.telemetry.clock_offsets import clock_offsets
+from collector.telemetry.clock_offsets import ClockOffset, clock_offsets
 from engine_hooks.commands.counting import counted
 
 _EXPIRY_GRACE_DAYS: Final = 2
 """ClickHouse drops expired rows in its own time."""
 _INSTANCES_TOLD: Final = 3
+_QUERY_S: Final = 1800
+"""So far back a query of the catalogue looks by itself."""
+_HOUR_S: Final = 3600
 _COUNTED_TABLES: Final = {"graph_executions": executions_by_day, "request_outcomes": outcomes_by_day}
 
 
@@ -155,8 +159,15 @@ def check_host_clocks(client: Client) -> Check:
     return warning(
         "clocks of hosts",
         told,
-        "set their clocks by NTP: their cells lie beside those of other hosts; see tachograph query clock_skew",
+        "set their clocks by NTP: their cells lie beside those of other hosts; see "
+        f"tachograph query clock_skew --param last_s={_seconds_shown(offsets)}",
     )
+
+
+def _seconds_shown(offsets: Sequence[ClockOffset]) -> int:
+    """So far back from the newest execution, by the engines' clocks, that those of the clock furthest behind are among them."""
+    behind_s = max(0.0, -min(one.offset_s for one in offsets))
+    return _HOUR_S * math.ceil((behind_s + _QUERY_S) / _HOUR_S)
 
 
 def check_instances(client: Client) -> Check:

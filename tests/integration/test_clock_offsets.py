@@ -1,14 +1,17 @@
 """Hosts whose clocks are off are found, and late data is not taken for one."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from clickhouse_connect.driver.client import Client
 
+from collector.doctor.store_checks import check_host_clocks
 from collector.store.client import StoreClient
 from collector.telemetry.clock_offsets import ClockWatch, clock_offsets
 from collector.telemetry.metrics import CollectorMetrics
 from collector.telemetry.own_metrics import ClockMetrics
+from queries.runner import run
 from tests.fixtures.arrivals import arrive
 
 
@@ -96,6 +99,21 @@ def test_an_engine_that_saw_its_hosts_clock_mended_tells_of_one_that_ended_befor
         arrive(clickhouse, "host", engine=engine, first_s_ago=600, count=count, delay_s=-300)
     arrive(clickhouse, "host", engine="runs on", first_s_ago=200, count=6)
     assert clock_offsets(clickhouse) == []
+
+
+@pytest.mark.parametrize("off_s", [-7_203.0, -40.0, 7_197.0])
+def test_the_doctor_names_the_query_that_shows_them(clickhouse: Client, clickhouse_url: str, off_s: float) -> None:
+    """`last_s` counts from the newest execution, by the engines' clocks: one that is hours behind lies before all of it."""
+    for host, delay_s in (("in step", 1.0), ("off", -off_s)):
+        arrive(clickhouse, host, first_s_ago=600, count=20, delay_s=delay_s)
+    told = check_host_clocks(clickhouse)
+    assert told.finding.startswith(f"off is {abs(off_s):,.0f} s {'ahead' if off_s > 0 else 'behind'} since ")
+    named = re.search(r"see tachograph query (\w+) --param last_s=(\d+)$", told.advice)
+    assert named
+    clocks = {row["host_name"]: row for row in run(named[1], clickhouse_url, "rows", last_s=int(named[2]))}
+    assert clocks["off"]["clock"] == ("ahead" if off_s > 0 else "behind or late")
+    assert clocks["off"]["off_s"] == pytest.approx(-off_s, abs=1)
+    assert clocks["in step"]["off_s"] == 0
 
 
 def test_the_metric_names_the_host(clickhouse: Client) -> None:

@@ -15,7 +15,7 @@
 -- column arrival_delay_min_s [s] | The least.
 -- column arrival_delay_max_s [s] | The most.
 -- column clock [] | `ahead`, `behind or late`, or `in step`, by the latest window.
--- column off_s [s] | Arrival delay of the latest window where it is beyond off_above_s, else 0.
+-- column off_s [s] | Arrival delay of the latest window where it is beyond off_above_s, else 0. Negative: the host's clock is ahead; positive: behind, or late. The collector's tachograph_host_clock_offset_seconds has the opposite sign.
 -- column off_since [time] | Start, by the host's clock, of the first of the windows that have been beyond it ever since; empty where the clock is in step.
 -- table: host_name, clock, off_s, off_since, arrival_delay_median_s, arrival_delay_min_s, arrival_delay_max_s, instances
 -- example: tachograph query clock_skew --param last_s=86400
