@@ -94,7 +94,9 @@ def plan_of(fleet: Fleet, known: Figures) -> Plan:
     ingest = rate * _ingest_us(fleet, known, layout="embedded") / 1e6
     embedded = HEADROOM * (ingest + judging) + asking
     layout = "embedded"
-    if fleet.through_exporter or embedded > EMBEDDED_CORES_MAX or disk > EMBEDDED_DISK_MAX:
+    # An embedded store is one process's, so that it has the connections of one collector.
+    is_one = fleet.engines <= OPEN_ENGINES_MAX and not fleet.through_exporter
+    if not is_one or embedded > EMBEDDED_CORES_MAX or disk > EMBEDDED_DISK_MAX:
         layout = "server"
         ingest = rate * _ingest_us(fleet, known, layout) / 1e6
     cores = max(math.ceil(HEADROOM * (ingest + judging) + asking), 1)

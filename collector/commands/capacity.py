@@ -8,6 +8,17 @@ import typer
 from engine_hooks.commands.finite import finite
 
 
+def between(given: float, least: float, most: float) -> float:
+    """The same. Typer's own range would say of nan that it is to be less than the most.
+
+    Raises:
+        typer.BadParameter: it is no number, or lies outside.
+    """
+    if not least <= finite(given) <= most:
+        raise typer.BadParameter(f"{given:g} is not from {least:g} to {most:,.0f}")
+    return given
+
+
 def capacity(
     *,
     engines: Annotated[int, typer.Option("--engines", min=1, max=1_000_000, help="Engine instances.")],
@@ -15,7 +26,10 @@ def capacity(
     rate: Annotated[
         float,
         typer.Option(
-            "--rounds", min=0, max=100_000, callback=finite, help="Executions a second of each; 0: as measured."
+            "--rounds",
+            metavar="NUMBER [0<=x<=100000]",
+            callback=lambda given: between(given, 0, 100_000),
+            help="Executions a second of each; 0: as measured.",
         ),
     ] = 0,
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days that executions are kept.")] = 30,
@@ -23,9 +37,8 @@ def capacity(
         float,
         typer.Option(
             "--sampling-kept",
-            min=0,
-            max=1,
-            callback=finite,
+            metavar="SHARE [0<=x<=1]",
+            callback=lambda given: between(given, 0, 1),
             help="Share of cells that sampling keeps whole; 1: no sampling.",
         ),
     ] = 1,

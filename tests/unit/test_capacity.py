@@ -131,6 +131,18 @@ def test_collectors_are_as_many_as_their_own_work_wants_too() -> None:
     assert plan(1_000_000, executions_per_s=0.001).collectors == 2000
 
 
+@pytest.mark.parametrize(
+    ("engines", "layout", "collectors"), [(500, "embedded", 1), (501, "server", 2), (1000, "server", 2)]
+)
+def test_collectors_are_as_many_as_connections_want_whatever_is_kept(
+    engines: int, layout: str, collectors: int
+) -> None:
+    """An embedded store lies in one collector, which is planned for 500 connections."""
+    kept = [plan(engines, days=days, executions_per_s=1.0) for days in (1, 14, 30)]
+    assert {(one.layout, one.collectors) for one in kept} == {(layout, collectors)}
+    assert plan(1000, gpus_per_engine=8, days=14).collectors == plan(1000, gpus_per_engine=8).collectors == 2
+
+
 def test_an_engine_has_no_more_cells_than_executions() -> None:
     rare, rarer = (plan(1000, executions_per_s=rate, viewers=0) for rate in (0.001, 0.0001))
     assert rare.disk_bytes == pytest.approx(10 * rarer.disk_bytes)
@@ -230,6 +242,8 @@ def test_impossible_fleets_are_refused(options: tuple[str, str]) -> None:
     assert refused.exit_code == 2
     assert options[0] in refused.stderr
     assert not refused.stdout
+    if options[1] in ("nan", "inf"):
+        assert f"{options[1]} is no number" in refused.stderr
 
 
 def test_the_command_says_the_same_in_words_and_as_json() -> None:
