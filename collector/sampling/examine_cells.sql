@@ -22,9 +22,22 @@ final AS (
     WHERE window_started_at >= subtractSeconds({from:DateTime64(9, 'UTC')}, 30) AND window_started_at <= {to:DateTime64(9, 'UTC')}
         AND (service_instance_id, cell) NOT IN (
             SELECT service_instance_id, cell FROM cell_samples WHERE first_started_at <= {to:DateTime64(9, 'UTC')}
+            GROUP BY service_instance_id, cell
+            HAVING max(reason) != '' OR max(dropped_at) != toDateTime64(0, 3, 'UTC')
         )
     GROUP BY service_instance_id, cell
     HAVING stored > 0 AND latest.executions = stored
+        -- What is healthy and still there is examined again when more has arrived.
+        AND (service_instance_id, cell, stored) NOT IN (
+            SELECT service_instance_id, cell, sum(counted)
+            FROM
+            (
+                SELECT service_instance_id, cell, max(s.executions) AS counted FROM cell_samples AS s
+                WHERE first_started_at <= {to:DateTime64(9, 'UTC')}
+                GROUP BY service_instance_id, cell, received_on
+            )
+            GROUP BY service_instance_id, cell
+        )
         AND latest.judged_at >= addSeconds(cell_received_at, 600)
         AND latest.judged_at < subtractSeconds(now64(3, 'UTC'), {settled_s:UInt32})
         AND cell_started_at >= {from:DateTime64(9, 'UTC')} AND cell_last_started_at <= {to:DateTime64(9, 'UTC')}

@@ -201,3 +201,17 @@ def test_a_clock_beyond_reason_stops_nothing(clickhouse: Client) -> None:
     judge(clickhouse)
     assert Sampling(clickhouse, RULES).run().dropped_executions == 3000
     assert sum(count for (engine, _), count in left(clickhouse).items() if engine == "odd") == 2
+
+
+def test_a_cell_that_more_arrives_for_after_it_was_examined_is_examined_again(clickhouse: Client) -> None:
+    rounds = steady(60)
+    store(clickhouse, rounds[:-50], EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    sampling = Sampling(clickhouse, RULES)
+    sampling.examine()
+    store(clickhouse, rounds[-50:], EngineResource("whole", host_name="a"), 900 * S_NS)
+    assert sampling.drop() == 0
+    judge(clickhouse)
+    assert sampling.run() == (2, 0, 0)
+    assert sorted(reasons(clickhouse).values()) == ["", "clock trouble"]
+    assert sum(left(clickhouse).values()) == 3000
