@@ -131,7 +131,9 @@ speculating AS (
     GROUP BY service_instance_id
 )
 SELECT
-    t.received_on AS received_on,
+    -- Of a cell whose executions are gone, to the store's bound or by retention, the rollups are there: found again and again, it
+    -- would hold up others.
+    if(there = 0, toDate(cell_received_at), t.received_on) AS received_on,
     f.service_instance_id AS service_instance_id,
     f.cell AS cell,
     f.cell_started_at AS first_started_at,
@@ -151,7 +153,7 @@ SELECT
     ) AS reason,
     now64(3, 'UTC') AS examined_at
 FROM final AS f
-INNER JOIN told AS t ON t.service_instance_id = f.service_instance_id AND t.cell = f.cell
+LEFT JOIN told AS t ON t.service_instance_id = f.service_instance_id AND t.cell = f.cell
 LEFT JOIN moves AS m ON m.service_instance_id = f.service_instance_id AND m.cell = f.cell
 LEFT JOIN speculating AS s ON s.service_instance_id = f.service_instance_id
 WINDOW cell AS (PARTITION BY f.service_instance_id, f.cell)

@@ -12,7 +12,7 @@ from clickhouse_connect.driver.client import Client
 from collector.doctor.store import executions_by_day
 from collector.judging.judging import judge_cells
 from collector.sampling.rules import SamplingRules
-from collector.sampling.sampling import Sampling
+from collector.sampling.sampling import STRETCHES_AT_ONCE, Sampling
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import CELL_WINDOW_NS
 from engine_hooks.contract.span import EXECUTION_COLUMNS
@@ -215,3 +215,18 @@ def test_a_cell_that_more_arrives_for_after_it_was_examined_is_examined_again(cl
     assert sampling.run() == (2, 0, 0)
     assert sorted(reasons(clickhouse).values()) == ["", "clock trouble"]
     assert sum(left(clickhouse).values()) == 3000
+
+
+def test_cells_whose_executions_are_gone_hold_up_no_others(clickhouse: Client) -> None:
+    for n in range(STRETCHES_AT_ONCE):
+        earlier = [one._replace(started_at=one.started_at - (n + 1) * 600 * S_NS) for one in steady(2)]
+        store(clickhouse, earlier, EngineResource(f"gone-{n}", host_name="a"))
+    judge(clickhouse)
+    clickhouse.command("TRUNCATE TABLE graph_executions")
+    store(clickhouse, steady(60), EngineResource("whole", host_name="b"))
+    judge(clickhouse)
+    sampling = Sampling(clickhouse, RULES)
+    sampling.run()
+    assert set(reasons(clickhouse).values()) == {"executions lost"}
+    assert sampling.run().dropped_executions == 3000
+    assert left(clickhouse) == {}
