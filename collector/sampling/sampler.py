@@ -1,4 +1,4 @@
-"""A thread that samples a store."""
+"""A thread that samples a store: at once, so that a collector which starts again and again does it all the same."""
 
 from typing import Final
 
@@ -27,16 +27,16 @@ class Sampler(RepeatedLook):
     """
 
     def __init__(self, store: StoreClient, rules: SamplingRules, cluster: str = "", every_s: float = EVERY_S) -> None:
-        super().__init__("sampling", "cells not sampled", every_s, ends_within_s=STOP_WITHIN_S)
+        super().__init__("sampling", "cells not sampled", every_s, looks_at_once=True, ends_within_s=STOP_WITHIN_S)
         self._store = store
         self._rules = rules
         self._cluster = cluster
-        self._sampled = Sampled()
+        self._sampled: Sampled | None = None
 
     @property
     def sampled(self) -> Sampled:
-        """What was done up to the last look."""
-        return self._sampled
+        """What was done up to the last look, by processes before this one as well; nothing until the store is asked."""
+        return self._sampled or Sampled()
 
     def see_to_it(self) -> None:
         """Sample now.
@@ -45,9 +45,10 @@ class Sampler(RepeatedLook):
             CollectorError: the store does not answer.
             ClickHouseError: it fails; what was not done is done the next time.
         """
-        before = self._sampled
         with self._store.using() as client:
-            self._sampled = Sampling(client, self._rules, self._cluster).run()
-        dropped = self._sampled.dropped_executions - before.dropped_executions
-        if dropped and before.examined_cells:
+            sampling = Sampling(client, self._rules, self._cluster)
+            before = self._sampled = self._sampled or sampling.told()
+            self._sampled = after = sampling.run()
+        dropped = after.dropped_executions - before.dropped_executions
+        if dropped > 0:  # What is older than 180 days is forgotten.
             log.info("healthy cells are kept as rollups", executions=dropped)

@@ -1,5 +1,6 @@
 """Sampling: what it drops, what it keeps, and that no finding about an anomalous cell changes by it."""
 
+import threading
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -12,7 +13,9 @@ from clickhouse_connect.driver.client import Client
 from collector.doctor.store import executions_by_day
 from collector.judging.judging import judge_cells
 from collector.sampling.rules import SamplingRules
+from collector.sampling.sampler import Sampler
 from collector.sampling.sampling import STRETCHES_AT_ONCE, Sampling
+from collector.store.client import StoreClient
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import CELL_WINDOW_NS
 from engine_hooks.contract.span import EXECUTION_COLUMNS
@@ -229,4 +232,27 @@ def test_cells_whose_executions_are_gone_hold_up_no_others(clickhouse: Client) -
     sampling.run()
     assert set(reasons(clickhouse).values()) == {"executions lost"}
     assert sampling.run().dropped_executions == 3000
+    assert left(clickhouse) == {}
+
+
+def test_a_sampler_that_starts_anew_tells_what_was_dropped_and_goes_on_at_once(clickhouse: Client) -> None:
+    store(clickhouse, steady(60), EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    Sampling(clickhouse, RULES).run()
+    store(clickhouse, steady(60), EngineResource("later", host_name="b"))
+    judge(clickhouse)
+    looked = threading.Event()
+
+    class Looking(Sampler):
+        def see_to_it(self) -> None:
+            super().see_to_it()
+            looked.set()
+
+    sampler = Looking(StoreClient(lambda: clickhouse), RULES, every_s=3600)
+    sampler.start()
+    try:
+        assert looked.wait(60)
+    finally:
+        sampler.stop()
+    assert sampler.sampled == (4, 4, 6000)
     assert left(clickhouse) == {}
