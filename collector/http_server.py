@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple, cast
 
 import h11
 import uvicorn
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from collector.access.certificate import Certificate
@@ -58,7 +60,7 @@ class HttpServer:
         limits = limits or ConnectionLimits()
         connection = cast("type[asyncio.Protocol]", partial(_Connection, limits=limits, count=count))
         config = uvicorn.Config(
-            app,
+            _AnsweredAtStop(app),
             http=connection,
             ws="none",
             log_config=None,
@@ -90,10 +92,33 @@ class HttpServer:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """Take no new requests; those under way have a second to be answered."""
+        """Take no new requests; those under way have a second to be answered, and are told to come back (503) after it."""
         self._server.should_exit = True
         self._thread.join(5.0)
         self._socket.close()
+
+
+class _AnsweredAtStop:
+    """An application whose requests are answered though the server stops under them: to come back (503)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except asyncio.CancelledError:
+            if scope["type"] != "http":
+                raise
+            if not is_begun:
+                await Response(status_code=503, headers={"Retry-After": "1"})(scope, receive, send)
 
 
 class _Connection(H11Protocol):

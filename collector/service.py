@@ -176,6 +176,7 @@ class Collector:
         self.health.watch("writer", writer.trouble)
         self.health.watch("spool", writer.want_of_room)
         self._serve(starting, self._http_server(writer, self._further_doors(starting, writer), http))
+        starting.callback(writer.hurry)  # Before the doors shut, which wait a second for their answers.
         if not self.settings.clickhouse_url:
             self._serve_sql(starting)
         # A server's CPU time is not told: of it, the time that passes counts.

@@ -95,6 +95,10 @@ class Writer:
         self._drain.start()
         self._thread.start()
 
+    def hurry(self) -> None:
+        """The doors are about to shut: who waits is answered as soon as its request is on disk. Before `stop`."""
+        self._answers.close()
+
     def stop(self) -> None:
         """Take nothing more, store what waits for `stop_s` at most, and end; what is left stays in the spool."""
         with self._changed:

@@ -86,6 +86,8 @@ class HttpReceiver:
             response = _refusal(request, StoreUnavailableError("the request is not stored yet"))
         except ClientDisconnect:
             response = Response(status_code=400)  # Nobody reads it; it is counted.
+        except asyncio.CancelledError:  # The server stops, and cannot wait longer.
+            response = _refusal(request, StoreUnavailableError("the collector is stopping"))
         self._metrics.count_request("http", str(response.status_code), size)
         return response
 

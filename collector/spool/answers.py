@@ -22,6 +22,8 @@ class Waiting:
     def __init__(self, received: ReceivedRequest, release: Callable[[], None]) -> None:
         self.received = received
         self.answer: Future[Outcome] = Future()
+        # Begun, so that nobody can cancel it: a sender that gives up leaves an answer that nobody reads, and no other.
+        self.answer.set_running_or_notify_cancel()
         self.due_at = 0.0
         self.duplicate = False
         self._release = release
@@ -44,6 +46,7 @@ class Answers:
         self._waiting: dict[str, list[Waiting]] = {}
         self._changed = threading.Condition()
         self._stopping = False
+        self._closing = False
         self._thread = threading.Thread(target=self._run, name="tachograph-answers", daemon=True)
 
     def start(self) -> None:
@@ -57,11 +60,17 @@ class Answers:
             self._changed.notify_all()
         self._thread.join(_LAST_ANSWERS_S)
 
+    def close(self) -> None:
+        """The doors are about to shut: nobody waits for ClickHouse's word any more. Before `stop`."""
+        with self._changed:
+            self._closing = True
+        self.hurry()
+
     def expect(self, waiting: list[Waiting], within_s: float) -> None:
         """These are on disk, in the order of their coming; ClickHouse has so long to tell of them."""
         with self._changed:
             for one in waiting:
-                one.due_at = time.monotonic() + within_s
+                one.due_at = 0.0 if self._closing else time.monotonic() + within_s
                 self._waiting.setdefault(one.received.request_id, []).append(one)
             self._changed.notify_all()
 
