@@ -12,6 +12,7 @@ from collector.errors import CollectorError
 from engine_hooks.commands.counting import counted
 
 _MEANWHILE: Final = " (more came meanwhile)"
+_MERGED: Final = "Rows of rollups are merged in the background: fewer of them hold the same."
 
 
 class NotConfirmedError(CollectorError):
@@ -46,7 +47,7 @@ def show(
 
     from engine_hooks.commands.terminal import print_table  # noqa: PLC0415
 
-    shown = Table(box=box.SIMPLE, pad_edge=False)
+    shown = Table(box=box.SIMPLE, pad_edge=False, caption=_MERGED, caption_justify="left")
     for column in ("table", "rows", "bytes", "oldest (UTC)", "newest (UTC)", "kept", "expired, still there"):
         shown.add_column(column, justify="left" if column in ("table", "kept") else "right")
     for table in tables:

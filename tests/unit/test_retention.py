@@ -1,10 +1,16 @@
 """Retention: what is told, changed and pinned, always read back from the parts."""
 
+import json
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from clickhouse_connect.driver.client import Client
 
+from collector.commands import retention
+from collector.control.orders import Holdings, Orders
 from collector.store.retention import Retention, RetentionError, RetentionSettingError, StoreRetention, parsed_retention
 from collector.store.table_rules import rules_found
 
@@ -38,6 +44,20 @@ def test_each_table_is_told_with_what_it_holds(aged: Client) -> None:
     assert age // timedelta(days=1) == 20
     replays = told(aged, "replays")
     assert (replays.rows, replays.oldest, replays.newest, replays.expired_rows) == (0, None, None, 0)
+
+
+def test_the_list_says_why_rollups_have_fewer_rows_than_before(
+    clickhouse: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = Orders(Holdings(lambda: nullcontext(clickhouse), "", {}, None))
+    monkeypatch.setattr(retention, "taker", lambda _: nullcontext(orders))
+    asked: Any = SimpleNamespace(invoked_subcommand=None, params={})
+    retention.show(asked, asked)
+    table, _, caption = capsys.readouterr().out.rstrip().rpartition("\n")
+    assert "cell_graphs" in table
+    assert caption.strip() == "Rows of rollups are merged in the background: fewer of them hold the same."
+    retention.show(asked, asked, as_json=True)
+    assert {one["table"] for one in json.loads(capsys.readouterr().out)} >= {"graph_executions", "cell_graphs"}
 
 
 def test_rollups_are_kept_longer_than_what_they_are_made_of(clickhouse: Client) -> None:
