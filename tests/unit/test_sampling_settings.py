@@ -1,6 +1,8 @@
 """Sampling's settings reach the collector, and what it did is told where people look."""
 
+import re
 from datetime import UTC, datetime
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from collector.commands.collect import sampling_of
 from collector.sampling.rules import SamplingRules
-from collector.sampling.sampler import Sampler
+from collector.sampling.sampler import EVERY_S, Sampler
 from collector.sampling.sampling import Sampled
 from collector.store.client import StoreClient
 from collector.store.settings import shown_default
@@ -17,6 +19,9 @@ from collector.telemetry.own_metrics import SamplingMetrics
 from dashboards.reading.collector import Collected
 from dashboards.words.health import figures
 from tachograph import Settings
+from tests.conftest import ROOT
+
+UNEXAMINED = files("collector.sampling").joinpath("unexamined_cells.sql").read_text("utf-8")
 
 
 def settings(monkeypatch: pytest.MonkeyPatch, **given: object) -> Settings:
@@ -46,6 +51,18 @@ def test_each_setting_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_could_change_a_verdict_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"sampling_{name}"):
         settings(monkeypatch, **{f"sampling_{name}": value})
+
+
+def test_the_page_says_how_long_a_healthy_cell_stays() -> None:
+    """The parts of the sum are those that the code goes by."""
+    rules = SamplingRules()
+    page = (ROOT / "docs" / "sampling.md").read_text()
+    parts = [int(one.replace(",", "")) for one in re.findall(r"^\| .* \| ([\d,]+) s \|$", page, re.MULTILINE)]
+    judged_finally = re.search(r"judged_at >= addSeconds\(cell_received_at, (\d+)\)", UNEXAMINED)
+    assert judged_finally
+    assert parts == [rules.context_s + 30, int(judged_finally[1]), rules.settled_s, int(EVERY_S)]
+    assert f"after at most | {sum(parts):,} s, some {sum(parts) / 60:.0f} min |" in page
+    assert f"The earliest is {int(judged_finally[1]) + rules.settled_s:,} s" in page
 
 
 def test_metrics_tell_what_was_dropped() -> None:
