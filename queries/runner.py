@@ -18,6 +18,7 @@ from queries.parameters import bound, written
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+    from clickhouse_connect.driver.client import Client
 
 Rows = list[dict[str, Any]]
 """One dict a row, keyed by column."""
@@ -80,14 +81,23 @@ def run(name: str, url: str, format: Format = "pandas", **values: object) -> Any
     client = connected(url)
     with one_line(url):
         if format == "pandas":
-            frame = client.query_df(sql, parameters=parameters)
-            # An answer without rows comes without columns too.
-            return (
-                frame if len(frame.columns) else frame.reindex(columns=[column.name for column in find(name).columns])
-            )
+            return _frame(client, sql, parameters, [column.name for column in find(name).columns])
         if format == "arrow":
             return client.query_arrow(sql, parameters=parameters)
         return list(client.query(sql, parameters=parameters).named_results())
+
+
+def _frame(client: "Client", sql: str, parameters: dict[str, str], columns: list[str]) -> "pandas.DataFrame":
+    """The rows as one frame. Mostly they come in one block, whose frame it is: `query_df` would put each of its columns
+    together anew, 2 ms for 25 of them."""
+    import pandas as pd  # noqa: PLC0415  # Commands that ask for rows do without it.
+
+    with client.query_df_stream(sql, parameters=parameters) as stream:
+        blocks: list[pd.DataFrame] = [block for block in stream if len(block)]
+    # An answer without rows comes without columns too.
+    if not blocks:
+        return pd.DataFrame(columns=columns)
+    return blocks[0] if len(blocks) == 1 else pd.concat(blocks, ignore_index=True)
 
 
 def run_raw(name: str, url: str, format: RawFormat, values: Mapping[str, object]) -> bytes:

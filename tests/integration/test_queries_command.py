@@ -15,9 +15,10 @@ import pytest
 from clickhouse_connect.driver.client import Client
 
 from queries.catalogue import find, load
+from queries.client import connected
 from queries.commands.query import OutputFormat, query
 from queries.errors import CallError, ParameterError, RefusedError, UnknownQueryError
-from queries.runner import run, save
+from queries.runner import asked, run, save
 from tests.fixtures.query_rows import START_NS, insert, round_of
 
 ROOT = Path(__file__).parents[2]
@@ -156,6 +157,19 @@ def test_an_empty_frame_has_its_columns(url: str) -> None:
     frame = run("cells", url, host="absent")
     assert frame.empty
     assert list(frame.columns) == [column.name for column in find("cells").columns]
+
+
+@pytest.mark.parametrize("name", ["executions", "cells", "live_cells", "graph_costs"])
+def test_a_frame_in_many_blocks_is_the_frame_in_one(url: str, name: str) -> None:
+    whole = run(name, url)
+    client = connected(url)
+    client.set_client_setting("max_block_size", 1)
+    try:
+        with client.query_df_stream(*asked(name, {})) as stream:
+            assert len([block for block in stream if len(block)]) > 1, "one block: nothing is tested"
+        pandas.testing.assert_frame_equal(run(name, url), whole)
+    finally:
+        connected.cache_clear()
 
 
 def test_text_with_quotes_is_bound_not_formatted(url: str) -> None:
