@@ -2,11 +2,13 @@
 
 `make bench-live`, `make bench ARGS="--only live"`. One fleet of 200 engines, recorded for 15 minutes, 2.4 hours and a day:
 what is looked at is the same, what is stored is not. Generated inside ClickHouse, seeded, and kept in build/ for the next
-time. Asked over HTTP, as the pages ask. Beside wall time stands the CPU time of server and client together, which holds on
-a machine that does other things too; the ratio of sizes is one of CPU times.
+time. Asked over HTTP as pages, `top` and rules ask: from another process, each in its own form, and as in those two
+processes Python does not look through its libraries for garbage. Beside wall time stands the CPU time of server and client
+together, which holds on a machine that does other things too.
 """
 
 import argparse
+import gc
 import hashlib
 import math
 import statistics
@@ -14,18 +16,20 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-import clickhouse_connect
-from clickhouse_connect.driver.client import Client
 from rich.table import Table
 
 from collector.judging.judging import judge_cells, settle_hours
 from collector.sql_endpoint.server import serving_sql
 from collector.store.clickhouse import connection_string, open_store
 from collector.store.migrations import apply_schema, schema_files
-from queries.runner import asked
+from queries.client import connected
+from queries.runner import run
+from tests.benchmarks.process_costs import costs_of
 from tests.benchmarks.report import Result, merge, show
 from tests.fixtures.generated import FILLED, generate
 
@@ -41,6 +45,7 @@ RUNS: Final = 25
 WARM_RUNS: Final = 5
 JUDGED_STRETCHES: Final = 12
 """Stretches of ten minutes that are judged before measuring, as a collector would have: the newest two hours."""
+PAGES: Final = ("Fleet", "Cell", "Health", "Graphs")
 PACKAGES: Final = ("chdb-core", "clickhouse-connect")
 
 
@@ -55,6 +60,11 @@ class Asked(NamedTuple):
     def name(self) -> str:
         return f"{self.who}: {self.query}"
 
+    @property
+    def format(self) -> Literal["rows", "pandas"]:
+        """Pages take frames."""
+        return "pandas" if self.who.split(",")[0] in PAGES else "rows"
+
 
 class Measured(NamedTuple):
     """What its answers took."""
@@ -63,7 +73,7 @@ class Measured(NamedTuple):
     executions: int
     wall_p50_ms: float
     wall_p95_ms: float
-    cpu_p50_ms: float
+    cpu_mean_ms: float
     rows: int
 
 
@@ -112,8 +122,8 @@ def live_queries(cell: dict[str, Any], day: datetime) -> list[Asked]:
 
 
 @contextmanager
-def stored(executions: int, folder: Path) -> Iterator[tuple[Client, str]]:
-    """The fleet's store with so many executions, generated unless it is there, and its URL."""
+def stored(executions: int, folder: Path) -> Iterator[str]:
+    """The fleet's store with so many executions, generated unless it is there: the URL at which it answers."""
     with open_store(folder) as store:
         apply_schema(store)
         if store.command("SELECT count() FROM graph_executions") != executions:
@@ -130,33 +140,59 @@ def stored(executions: int, folder: Path) -> Iterator[tuple[Client, str]]:
         # What the engine tidies up for itself is no part of an answer, and would count as its CPU time.
         store.command("SYSTEM STOP MERGES")
         with serving_sql(connection_string(folder), str(store.database)) as url:
-            yield store, url
+            yield url
 
 
-def measure(reader: Client, one: Asked, executions: int) -> Measured:
+def serve(executions: int, folder: Path, told: Connection) -> None:
+    """Serve a store until something is said, as the collector does: in a process of its own."""
+    with stored(executions, folder) as url:
+        gc.freeze()
+        told.send(url)
+        told.recv()
+
+
+@contextmanager
+def served(executions: int, folder: Path) -> Iterator[tuple[str, int]]:
+    """The URL of a store, and the process that serves it."""
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    server = context.Process(target=serve, args=(executions, folder, there))
+    server.start()
+    there.close()
+    try:
+        yield here.recv(), server.pid or 0
+        here.send("enough")
+    finally:
+        here.close()
+        server.join()
+
+
+def measure(url: str, pid: int, one: Asked, executions: int) -> Measured:
     """Ask again and again."""
-    sql, parameters = asked(one.query, one.values)
-    walls, cpus, rows = [], [], 0
-    for _ in range(WARM_RUNS + RUNS):
-        began, used = time.perf_counter(), time.process_time()
-        rows = len(reader.query(sql, parameters=parameters).result_rows)
+    for _ in range(WARM_RUNS):
+        rows = len(run(one.query, url, one.format, **one.values))
+    walls, used_s = [], costs_of(pid).cpu_s + time.process_time()
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        run(one.query, url, one.format, **one.values)
         walls.append((time.perf_counter() - began) * 1e3)
-        cpus.append((time.process_time() - used) * 1e3)
-    cuts = statistics.quantiles(walls[WARM_RUNS:], n=20, method="inclusive")
-    return Measured(
-        one, executions, statistics.median(walls[WARM_RUNS:]), cuts[18], statistics.median(cpus[WARM_RUNS:]), rows
-    )
+    used_s = costs_of(pid).cpu_s + time.process_time() - used_s
+    p95 = statistics.quantiles(walls, n=20, method="inclusive")[18]
+    return Measured(one, executions, statistics.median(walls), p95, used_s / RUNS * 1e3, rows)
 
 
 def measured_at(executions: int, folder: Path) -> list[Measured]:
     """Every live query at one size."""
-    with (
-        stored(executions, folder) as (_, url),
-        clickhouse_connect.get_client(dsn=url, autogenerate_session_id=False) as reader,
-    ):
-        sql, parameters = asked("live_stuck", {"from": before(hours=1), "limit": 1})
-        (cell,) = reader.query(sql, parameters=parameters).named_results()
-        return [measure(reader, one, executions) for one in live_queries(cell, before(days=1))]
+    with served(executions, folder) as (url, pid):
+        (cell,) = run("live_stuck", url, "rows", limit=1, **{"from": before(hours=1)})
+        gc.collect()
+        gc.freeze()
+        try:
+            return [measure(url, pid, one, executions) for one in live_queries(cell, before(days=1))]
+        finally:
+            gc.unfreeze()
+            connected(url).close()
+            connected.cache_clear()
 
 
 def rows_of(sizes: list[list[Measured]]) -> Iterator[Result]:
@@ -168,7 +204,7 @@ def rows_of(sizes: list[list[Measured]]) -> Iterator[Result]:
             name = f"live queries: {one.asked.name}, 95th percentile, against the limit"
             yield Result.of(name, one.wall_p95_ms, LIMIT_MS, "ms", one.executions, *PACKAGES)
             name = f"live queries: {one.asked.name}, CPU time, against the limit"
-            yield Result.of(name, one.cpu_p50_ms, LIMIT_MS, "ms", one.executions, *PACKAGES)
+            yield Result.of(name, one.cpu_mean_ms, LIMIT_MS, "ms", one.executions, *PACKAGES)
     smallest, largest = sizes[0], sizes[-1]
     if smallest is largest:
         return
@@ -176,7 +212,7 @@ def rows_of(sizes: list[list[Measured]]) -> Iterator[Result]:
         name = f"live queries: {many.asked.name}, median, against {few.executions:,} executions"
         yield Result.of(name, many.wall_p50_ms, few.wall_p50_ms, "ms", many.executions, *PACKAGES)
         name = f"live queries: {many.asked.name}, CPU time, against {few.executions:,} executions"
-        yield Result.of(name, many.cpu_p50_ms, few.cpu_p50_ms, "ms", many.executions, *PACKAGES)
+        yield Result.of(name, many.cpu_mean_ms, few.cpu_mean_ms, "ms", many.executions, *PACKAGES)
 
 
 def table_by_size(sizes: list[list[Measured]]) -> Table:
@@ -191,8 +227,8 @@ def table_by_size(sizes: list[list[Measured]]) -> Table:
         few, many = ones[0], ones[-1]
         growth = many.wall_p50_ms / few.wall_p50_ms
         is_within = many.wall_p95_ms < LIMIT_MS and growth <= GROWTH_MAX
-        times = (f"{one.wall_p50_ms:.1f} / {one.wall_p95_ms:.1f} ({one.cpu_p50_ms:.1f})" for one in ones)
-        ratios = (f"{growth:.2f}", f"{many.cpu_p50_ms / few.cpu_p50_ms:.2f}")
+        times = (f"{one.wall_p50_ms:.1f} / {one.wall_p95_ms:.1f} ({one.cpu_mean_ms:.1f})" for one in ones)
+        ratios = (f"{growth:.2f}", f"{many.cpu_mean_ms / few.cpu_mean_ms:.2f}")
         table.add_row(many.asked.name, *times, f"{many.rows:,}", *ratios, "yes" if is_within else "NO")
     return table
 
