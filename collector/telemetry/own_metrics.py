@@ -143,7 +143,8 @@ class ClockMetrics(Collector):
         """One sample for each such host."""
         gauge = GaugeMetricFamily(
             "tachograph_host_clock_offset_seconds",
-            "Clock of a host less the collector's, of hosts that are off by more than 30 s; 100 at most.",
+            "Clock of a host less the collector's: above 0 it is ahead, below 0 behind. Of hosts that are off by more than "
+            "30 s; 100 at most.",
             labels=["host"],
         )
         for offset in self._offsets():

@@ -121,3 +121,5 @@ def test_the_metric_names_the_host(clickhouse: Client) -> None:
     metrics = CollectorMetrics()
     metrics.registry.register(ClockMetrics(ClockWatch(StoreClient(lambda: clickhouse)).offsets))
     assert metrics.registry.get_sample_value("tachograph_host_clock_offset_seconds", {"host": "ahead"}) == 300
+    (told,) = (one for one in metrics.registry.collect() if one.name == "tachograph_host_clock_offset_seconds")
+    assert "above 0 it is ahead, below 0 behind" in told.documentation
