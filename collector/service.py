@@ -174,7 +174,7 @@ class Collector:
             log.warning("requests are turned away", reason=short)
         self.otlp_http_port = port_of(http)
         self.health.watch("writer", writer.trouble)
-        self.health.watch("spool", writer.want_of_room)
+        self.health.watch("spool", writer.spool_trouble)
         self._serve(starting, self._http_server(writer, self._further_doors(starting, writer), http))
         starting.callback(writer.hurry)  # Before the doors shut, which wait a second for their answers.
         if not self.settings.clickhouse_url:
@@ -272,18 +272,19 @@ class Collector:
         return [
             *RowsReceiver(DerivedRows(rows), self.metrics).routes,
             *ControlReceiver(self._orders(rows, writer), make_key(self.settings.data_dir)).routes,
-            *HealthReceiver(self.health, self.metrics, self._state_of(spool)).routes,
+            *HealthReceiver(self.health, self.metrics, self._state_of(writer)).routes,
         ]
 
-    def _state_of(self, spool: Spool) -> Callable[[], Mapping[str, Any]]:
+    def _state_of(self, writer: Writer) -> Callable[[], Mapping[str, Any]]:
         opening = self._opening
         return lambda: state_of(
-            spool,
+            writer.spool,
             self._bound,
             self._sampled(),
             self._pinned,
             opening.store_id if opening else "",
             looks=self._look_states(),
+            turned_away_for=writer.no_room_in_spool(),
         )
 
     def _look_states(self) -> Mapping[str, LookState]:

@@ -21,6 +21,7 @@ from collector.spool.database import DiskFullError
 from collector.spool.drain import Drain, DrainLimits, Store
 from collector.spool.records import Kept
 from collector.spool.spool import REQUEST_OVERHEAD_BYTES, Spool
+from collector.spool.turned_away import TurnedAway
 from collector.store.clickhouse import first_line
 from collector.telemetry.metrics import CollectorMetrics
 
@@ -28,6 +29,8 @@ log = structlog.get_logger(__name__)
 
 _FULL_RETRY_AFTER_S: Final = 5
 """When to ask again for room on disk: it comes as fast as ClickHouse takes what waits."""
+_USUAL_BYTES: Final = 64 * 1024
+"""A request of common size, for whoever asks whether there is room."""
 _WHY_FULL: Final = {
     "memory": "requests arrive faster than they can be written to disk",
     "spool_bytes": "the spool holds as many bytes as it may (TACHOGRAPH_SPOOL_BYTES_MAX)",
@@ -35,6 +38,9 @@ _WHY_FULL: Final = {
     "disk_full": "the disk of the spool is full",
     "store_bytes": "the store takes as many bytes as it may (TACHOGRAPH_STORE_BYTES_MAX)",
 }
+
+_TOLD_ELSEWHERE: Final = ("memory", "store_bytes")
+"""A burst, which is over when the disk has taken it; and what the store's bound tells itself."""
 
 
 class WriterLimits(NamedTuple):
@@ -69,6 +75,7 @@ class Writer:
         self._held_bytes = 0
         self._changed = threading.Condition()
         self._stopping = False
+        self._turned_away = TurnedAway()
         self._answers = Answers()
         self._drain = Drain(spool, open_store, self._answers, metrics, self._limits.drain)
         self._thread = threading.Thread(target=self._run, name="tachograph-spool", daemon=True)
@@ -82,8 +89,20 @@ class Writer:
 
     def want_of_room(self) -> str:
         """Why a request of 64 KiB would be turned away; empty where there is room for it."""
-        reason = self._no_room_for(64 * 1024)
+        reason = self._no_room_for(_USUAL_BYTES)
         return _WHY_FULL[reason] if reason else ""
+
+    def spool_trouble(self) -> str:
+        """Why requests are turned away for want of room in the spool or on its disk, in words; empty where none are."""
+        reason = self.no_room_in_spool()
+        return _WHY_FULL[reason] if reason else ""
+
+    def no_room_in_spool(self) -> str:
+        """The same as `Spool.no_room_for` has it, of a request of 64 KiB, or of the largest that was turned away lately."""
+        reason = self.spool.no_room_for(max(_USUAL_BYTES, self._turned_away.largest_bytes()))
+        if not reason:
+            self._turned_away.end()
+        return reason
 
     def resting(self) -> AbstractContextManager[None]:
         """See `Drain.resting`."""
@@ -125,13 +144,15 @@ class Writer:
             if self._stopping:
                 raise StoreUnavailableError("the collector is stopping")
             if self._held_bytes and self._held_bytes + size > self._limits.queue_bytes:
-                raise self._full("memory")
+                raise self._full("memory", size)
             if reason := self._no_room_for(size):
-                raise self._full(reason)
+                raise self._full(reason, size)
             self._held_bytes += size
             waiting = Waiting(received, lambda: self._release(size))
             self._queue.append(waiting)
             self._changed.notify_all()
+        if self._turned_away.largest_bytes():
+            self.no_room_in_spool()  # Maybe it is over.
         return waiting.answer
 
     def _no_room_for(self, size: int) -> str:
@@ -141,8 +162,10 @@ class Writer:
         with self._changed:
             self._held_bytes -= size
 
-    def _full(self, reason: str) -> QueueFullError:
+    def _full(self, reason: str, size: int) -> QueueFullError:
         self._metrics.turned_away.labels(reason).inc()
+        if reason not in _TOLD_ELSEWHERE:
+            self._turned_away.add(_WHY_FULL[reason], size)
         return QueueFullError(_WHY_FULL[reason], 1 if reason == "memory" else _FULL_RETRY_AFTER_S)
 
     def _run(self) -> None:
@@ -150,7 +173,8 @@ class Writer:
             try:
                 self._keep(group)
             except DiskFullError as error:
-                self._turn_away(group, error, lambda: self._full("disk_full"))
+                together = sum(one.received.size + REQUEST_OVERHEAD_BYTES for one in group)
+                self._turn_away(group, error, lambda: self._full("disk_full", together))  # noqa: B023 -- called at once
             except Exception as error:  # The thread must live: each sender is told, and the next group gets its chance.
                 reason = f"the request cannot be kept: {first_line(error)}"
                 self._turn_away(group, error, lambda: StoreUnavailableError(reason))  # noqa: B023 -- called at once

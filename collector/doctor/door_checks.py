@@ -14,6 +14,8 @@ from engine_hooks.commands.counting import counted
 
 WAITING_TOO_LONG_S: Final = 60
 """Whatever waits longer than this is not merely on its way."""
+SCANT_BYTES: Final = 64 * 1024 * 1024
+"""With less free, there may be no room for a large request: it is written twice, beside the spool's log."""
 CLOCK_WARNING_S: Final = 2
 CLOCK_FAULT_S: Final = 60
 
@@ -117,9 +119,12 @@ def check_disk(state: Mapping[str, Any]) -> Check:
     free, least = state["disk"]["free_bytes"], state["disk"]["free_bytes_min"]
     total = state["disk"]["total_bytes"]
     finding = f"{told_bytes(free)} free of {told_bytes(total)}; {told_bytes(least)} are left free"
-    if free < least:
+    turned_away_for = state["spool"].get("turned_away_for", "")
+    if turned_away_for == "disk_full":
+        return fault("disk", finding, "free some: senders are turned away, for what they send does not fit")
+    if free < least or turned_away_for == "disk_free":
         return fault("disk", finding, "free some: senders are turned away (TACHOGRAPH_DISK_FREE_BYTES_MIN)")
-    if free < 2 * least:
+    if free < max(2 * least, SCANT_BYTES):
         return warning("disk", finding, "free some, before senders are turned away")
     return ok("disk", finding)
 

@@ -21,8 +21,9 @@ def state_of(
     store_id: str = "",
     *,
     looks: Mapping[str, LookState] | None = None,
+    turned_away_for: str = "",
 ) -> Mapping[str, Any]:
-    """The ledger, what waits, which store it is for, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, what is seen to now and again, the disk, the clock and the data directory, as JSON has it. All of it is of one spool, since it was made."""
+    """The ledger, what waits, why there is no room for more (`Writer.no_room_in_spool`), which store it is for, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, what is seen to now and again, the disk, the clock and the data directory, as JSON has it. All of it is of one spool, since it was made."""
     disk = shutil.disk_usage(spool.file.parent)
     return {
         "version": version("tachograph"),
@@ -30,7 +31,7 @@ def state_of(
         "now_unix_ms": time.time_ns() // 1_000_000,
         "ledger": {door: entries._asdict() for door, entries in spool.ledger().items()},
         "stored_by_day": {day.isoformat(): stored for day, stored in spool.stored_by_day().items()},
-        "spool": {**spool.state()._asdict(), "bytes_max": spool.limits.bytes_max},
+        "spool": {**spool.state()._asdict(), "bytes_max": spool.limits.bytes_max, "turned_away_for": turned_away_for},
         "store_id": store_id,
         "store": bound.state._asdict() if bound else None,
         "retention_pinned": dict(pinned or {}),

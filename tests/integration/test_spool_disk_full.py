@@ -6,14 +6,22 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from collector.acceptance import Outcome, QueueFullError
 from collector.decoding.wire import request_id_of
-from collector.spool.database import spool_file
-from collector.writer import WriterLimits
+from collector.disk_space import free_bytes_in
+from collector.doctor.check import Verdict
+from collector.doctor.door_checks import check_disk
+from collector.spool.database import log_bytes, spool_file
+from collector.spool.spool import Spool
+from collector.telemetry.metrics import CollectorMetrics
+from collector.writer import Writer, WriterLimits
 from tests.fixtures.contract_cases import SpanCase, request_of
-from tests.fixtures.fake_store import QUICK, FakeStore, Written, closed_spool, request, writing
+from tests.fixtures.doors import PROTOBUF, Doors, serving
+from tests.fixtures.fake_store import QUICK, ROOMY, FakeStore, Written, closed_spool, request, writing
 from tests.fixtures.senders import eventually
 
 DISK_BYTES = 32 * 1024 * 1024
@@ -76,6 +84,17 @@ def fill_by_another(file: Path) -> None:
         opened.writelines(bytes(4096) for _ in range(DISK_BYTES))
 
 
+def leave_free(disk: Path, free: int) -> Path:
+    """Let another file take what the disk has, but for so many bytes."""
+    hog = disk / "hog"
+    hog.write_bytes(bytes(free_bytes_in(disk) - free))
+    return hog
+
+
+def get(doors: Doors, path: str) -> httpx.Response:
+    return httpx.get(f"http://127.0.0.1:{doors.http_port}{path}")
+
+
 def sound(data_dir: Path) -> bool:
     with closing(sqlite3.connect(spool_file(data_dir))) as beside:
         return bool(beside.execute("PRAGMA integrity_check").fetchone() == ("ok",))
@@ -129,3 +148,26 @@ def test_filled_by_another_it_keeps_what_it_has_and_goes_on_when_there_is_room(s
         retried(written, large(99))
     assert store.stored == [request_id_of(body) for body in (*taken, large(99))]
     assert sound(small_disk)
+
+
+def test_room_for_small_requests_only_is_told_everywhere_until_there_is_room_for_large_ones(small_disk: Path) -> None:
+    store, metrics = FakeStore(), CollectorMetrics()
+    with capture_logs() as logs, closing(Spool(file := spool_file(small_disk), ROOMY)) as spool:
+        writer = Writer(spool, store.open, metrics, LIMITS)
+        with serving(writer, metrics) as doors:
+            hog = leave_free(small_disk, log_bytes(file) + 1_800_000)
+            assert get(doors, "/readyz").status_code == 200
+            for number in range(3):
+                refused = doors.post(large(number), **PROTOBUF)
+                assert (refused.status_code, b"the disk of the spool is full" in refused.content) == (429, True)
+            assert doors.post(request(1), **PROTOBUF).status_code == 200
+            ready = get(doors, "/readyz")
+            assert (ready.status_code, ready.json()["reasons"]) == (503, {"spool": "the disk of the spool is full"})
+            check = check_disk(get(doors, "/state").json())
+            assert (check.verdict, "senders are turned away" in check.advice) == (Verdict.FAULT, True)
+            hog.unlink()
+            assert get(doors, "/readyz").status_code == 200
+            assert check_disk(get(doors, "/state").json()).verdict is Verdict.WARNING
+            assert doors.post(large(0), **PROTOBUF).status_code == 200
+    told = [(event["event"], event.get("turned_away")) for event in logs if event["event"].startswith("requests are")]
+    assert told == [("requests are turned away", None)] * 3 + [("requests are taken again", 3)]

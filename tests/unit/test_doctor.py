@@ -77,6 +77,22 @@ def test_a_disk_that_fills_up_is_told(free: int, verdict: Verdict) -> None:
     assert check_disk(state(disk=disk)).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("free", "turned_away_for", "verdict"),
+    [
+        (64 * 1024**2, "", Verdict.OK),
+        (64 * 1024**2 - 1, "", Verdict.WARNING),
+        (GB, "disk_full", Verdict.FAULT),
+        (GB, "disk_free", Verdict.FAULT),
+        (GB, "spool_bytes", Verdict.OK),
+    ],
+)
+def test_a_disk_that_nothing_is_to_be_left_of_is_told_too(free: int, turned_away_for: str, verdict: Verdict) -> None:
+    disk = {"free_bytes": free, "total_bytes": 100 * GB, "free_bytes_min": 0}
+    spool = SpoolState()._asdict() | {"turned_away_for": turned_away_for}
+    assert check_disk(state(disk=disk, spool=spool)).verdict is verdict
+
+
 def test_what_is_not_stored_is_a_fault_with_its_reasons() -> None:
     assert check_readiness(StandIn()).verdict is Verdict.OK
     check = check_readiness(StandIn(to_us=503, body={"reasons": {"spool": "it is full", "clickhouse": "it is away"}}))
