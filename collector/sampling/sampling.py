@@ -14,7 +14,7 @@ from collector.cluster.form import LOCAL
 from collector.sampling.rules import SamplingRules
 
 LOOK_BACK_S: Final = 2 * 86_400
-"""Cells that arrived before are left as they are."""
+"""Cells that could have gone for so long, and have not, are left as they are."""
 STRETCHES_AT_ONCE: Final = 6
 CELLS_AT_ONCE: Final = 2_000
 """Dropped by one statement."""
@@ -76,6 +76,7 @@ class Sampling:
         self._rules = rules
         self._place = f"graph_executions{LOCAL} ON CLUSTER '{cluster}'" if cluster else "graph_executions"
         self._table = f"graph_executions{LOCAL}" if cluster else "graph_executions"
+        self._look_back_s = LOOK_BACK_S + rules.settled_s + rules.context_s
         self._settings = {name: value for name, value in _SETTINGS.items() if name in client.server_settings}
 
     def run(self) -> Sampled:
@@ -88,7 +89,7 @@ class Sampling:
 
     def examine(self) -> int:
         """Examine the cells of so many stretches of ten minutes, and return how many stretches those were."""
-        values = {"look_back_s": LOOK_BACK_S, "settled_s": self._rules.settled_s, "stretches": STRETCHES_AT_ONCE}
+        values = {"look_back_s": self._look_back_s, "settled_s": self._rules.settled_s, "stretches": STRETCHES_AT_ONCE}
         stretches = self._query(_statement("unexamined_cells"), values)
         for first, last in stretches:
             self.examine_between(first - _TICK, last + _TICK)
@@ -108,7 +109,7 @@ class Sampling:
 
     def drop(self) -> int:
         """Drop the executions of healthy cells, the oldest first, and return of how many cells: `CELLS_AT_ONCE` at most."""
-        values = {"look_back_s": LOOK_BACK_S, "context_s": self._rules.context_s, "cells_max": CELLS_AT_ONCE}
+        values = {"look_back_s": self._look_back_s, "context_s": self._rules.context_s, "cells_max": CELLS_AT_ONCE}
         cells = [(str(engine), str(cell)) for engine, cell in self._query(_statement("cells_to_drop"), values)]
         if cells:
             engines = sorted({engine for engine, _ in cells})

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -233,6 +234,16 @@ def test_cells_whose_executions_are_gone_hold_up_no_others(clickhouse: Client) -
     assert set(reasons(clickhouse).values()) == {"executions lost"}
     assert sampling.run().dropped_executions == 3000
     assert left(clickhouse) == {}
+
+
+def test_cells_may_be_left_alone_for_longer_than_two_days(clickhouse: Client) -> None:
+    rounds = [one._replace(started_at=one.started_at - 9 * 86_400 * S_NS) for one in steady(60)]
+    store(clickhouse, rounds, EngineResource("whole", host_name="a"))
+    judging = files("collector.judging").joinpath("judge_cells.sql").read_text("utf-8")
+    judged_then = judging.replace("now64(3, 'UTC')", "subtractDays(now64(3, 'UTC'), 8)")
+    stretch = [datetime.fromtimestamp(rounds[n].started_at / 1e9 + s, UTC) for n, s in ((0, -1), (-1, 600))]
+    clickhouse.command(judged_then, parameters={"from": stretch[0], "to": stretch[1]})
+    assert Sampling(clickhouse, RULES._replace(settled_s=7 * 86_400)).run() == (2, 2, 3000)
 
 
 def test_a_sampler_that_starts_anew_tells_what_was_dropped_and_goes_on_at_once(clickhouse: Client) -> None:
