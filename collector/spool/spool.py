@@ -271,12 +271,16 @@ class Spool:
         )
 
     def give_back_space(self) -> None:
-        """Give the disk what an emptied spool no longer needs."""
+        """Give the disk what an emptied spool no longer needs: what is beyond its slack, or all of it on a scant disk."""
         with self._lock:
-            if not self._state.pending_requests and bytes_on_disk(self.file) > _SLACK_BYTES:
+            if not self._state.pending_requests and (bytes_on_disk(self.file) > _SLACK_BYTES or self._is_scant()):
                 # A script is stepped to its end, a page a step; a query of no columns is stepped once.
                 self._connection.executescript(f"PRAGMA incremental_vacuum({_VACUUMED_PAGES})")
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _is_scant(self) -> bool:
+        """Whether the log, which counts against what comes in, takes room on a disk that has little."""
+        return log_bytes(self.file) > 0 and free_bytes(self.file) < self._taken_by(_SLACK_BYTES)
 
     # ---- what is told
 

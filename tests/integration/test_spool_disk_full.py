@@ -15,7 +15,7 @@ from collector.decoding.wire import request_id_of
 from collector.disk_space import free_bytes_in
 from collector.doctor.check import Verdict
 from collector.doctor.door_checks import check_disk
-from collector.spool.database import log_bytes, spool_file
+from collector.spool.database import bytes_on_disk, log_bytes, spool_file
 from collector.spool.spool import Spool
 from collector.telemetry.metrics import CollectorMetrics
 from collector.writer import Writer, WriterLimits
@@ -155,6 +155,8 @@ def test_room_for_small_requests_only_is_told_everywhere_until_there_is_room_for
     with capture_logs() as logs, closing(Spool(file := spool_file(small_disk), ROOMY)) as spool:
         writer = Writer(spool, store.open, metrics, LIMITS)
         with serving(writer, metrics) as doors:
+            store.gate.clear()  # What waits keeps the spool from giving back space of its own.
+            assert doors.post(request(0), **PROTOBUF).status_code == 200
             hog = leave_free(small_disk, log_bytes(file) + 1_800_000)
             assert get(doors, "/readyz").status_code == 200
             for number in range(3):
@@ -169,5 +171,18 @@ def test_room_for_small_requests_only_is_told_everywhere_until_there_is_room_for
             assert get(doors, "/readyz").status_code == 200
             assert check_disk(get(doors, "/state").json()).verdict is Verdict.WARNING
             assert doors.post(large(0), **PROTOBUF).status_code == 200
+            store.gate.set()
     told = [(event["event"], event.get("turned_away")) for event in logs if event["event"].startswith("requests are")]
     assert told == [("requests are turned away", None)] * 3 + [("requests are taken again", 3)]
+
+
+def test_the_spools_own_log_takes_no_room_from_requests_once_all_is_stored(small_disk: Path) -> None:
+    """Bytes that wait in the log to be carried into the file count twice: on a scant disk they are carried at once."""
+    store = FakeStore()
+    with writing(store, small_disk, LIMITS) as written:
+        for number in range(6):
+            written.writer.accept(large(number), "http").result(30)
+        eventually(lambda: len(store.stored) == 6)
+        assert bytes_on_disk(written.spool.file) < 8 * 1024 * 1024
+        leave_free(small_disk, 2_500_000)
+        assert retried(written, large(9))
