@@ -86,6 +86,7 @@ def test_a_full_store_turns_requests_away_with_a_time_to_come_again(tmp_path: Pa
         assert refusal.value.retry_after_s > 0
         assert written.metric("requests_turned_away_total", reason="store_bytes") == 1
         assert "TACHOGRAPH_STORE_BYTES_MAX" in written.writer.want_of_room()
+        assert written.writer.spool_trouble() == ""
         full = False
         assert written.writer.accept(request(1), "grpc").result(10).stored == 1
 
