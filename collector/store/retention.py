@@ -97,7 +97,10 @@ def parsed_retention(text: str, files: list[SchemaFile] | None = None) -> dict[s
         if matched[1] in found:
             raise RetentionSettingError(f"TACHOGRAPH_RETENTION names {matched[1]} twice: write each table once")
         found[matched[1]] = int(matched[2])
-        check(matched[1], found[matched[1]], files)
+        try:
+            check(matched[1], found[matched[1]], files)
+        except RetentionSettingError as wrong:
+            raise RetentionSettingError(f"TACHOGRAPH_RETENTION: {wrong}") from wrong
     return found
 
 

@@ -79,7 +79,7 @@ def test_a_collector_that_does_not_answer_may_be_just_ending(held: Path) -> None
     ("pinned", "exit_code", "said"),
     [
         ("nosuch=abc", 2, "TACHOGRAPH_RETENTION has 'nosuch=abc': write TABLE=DAYS"),
-        ("graph_executions=0", 2, "graph_executions cannot be kept for 0 days"),
+        ("graph_executions=0", 2, "TACHOGRAPH_RETENTION: graph_executions cannot be kept for 0 days"),
         ("graph_executions=14", 1, "graph_executions is kept for 14 days by TACHOGRAPH_RETENTION: change it there"),
     ],
 )
