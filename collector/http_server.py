@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
@@ -28,6 +28,12 @@ class ConnectionLimits(NamedTuple):
 
     connections: int = 512
     """At once; a further one is told to come back (503) and closed."""
+    spare: int = 64
+    """Beside them, where a server has paths that are `always` answered, each for one request."""
+    spare_head_s: float = 2.0
+    """From opening a spare connection to the end of its headers."""
+    spare_s: float = 10.0
+    """From opening it to its end, whether its answer was read or not."""
     head_bytes: int = 64 * 1024
     """Request line and headers."""
     head_s: float = 10.0
@@ -43,7 +49,8 @@ def count_nothing(_reason: str) -> None:
 class HttpServer:
     """One server. `start` it once, `stop` it once; the socket is closed with it.
 
-    `count` hears why a connection was closed before it asked anything: `connections`, `slow_head`.
+    Whoever asks (GET) for a path of `always` is answered though there are as many connections as may be: a supervisor
+    restarts what does not answer. `count` hears why a connection was closed before it asked anything: `connections`, `slow_head`.
     """
 
     def __init__(
@@ -55,10 +62,11 @@ class HttpServer:
         certificate: Certificate | None = None,
         limits: ConnectionLimits | None = None,
         count: Callable[[str], object] = count_nothing,
+        always: Collection[str] = (),
     ) -> None:
         self._socket = listening
         limits = limits or ConnectionLimits()
-        connection = cast("type[asyncio.Protocol]", partial(_Connection, limits=limits, count=count))
+        connection = cast("type[asyncio.Protocol]", partial(_Connection, limits=limits, count=count, always=always))
         config = uvicorn.Config(
             _AnsweredAtStop(app),
             http=connection,
@@ -121,23 +129,57 @@ class _AnsweredAtStop:
                 await Response(status_code=503, headers={"Retry-After": "1"})(scope, receive, send)
 
 
+class _Spare:
+    """The application on a connection too many: paths that are always answered, once; all else is told to come back."""
+
+    def __init__(self, app: ASGIApp, always: Collection[str], count: Callable[[str], object]) -> None:
+        self._app = app
+        self._always = always
+        self._count = count
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
+
+        if scope["path"] in self._always and scope["method"] in ("GET", "HEAD"):
+            await self._app(scope, receive, closing)
+            return
+        self._count("connections")
+        await Response(status_code=503, headers={"Retry-After": "1"})(scope, receive, closing)
+
+
 class _Connection(H11Protocol):
     """uvicorn's HTTP/1.1, less its patience: it waits for ever for the headers of a request, on any number of connections."""
 
-    def __init__(self, *args: Any, limits: ConnectionLimits, count: Callable[[str], object], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        limits: ConnectionLimits,
+        count: Callable[[str], object],
+        always: Collection[str],
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._limits = limits
         self._count = count
+        self._always = always
+        self._is_spare = False
         self._head_due: asyncio.TimerHandle | None = None
+        self._end_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self._limits.connections:
-            self._count("connections")
-            transport.write(_NO_ROOM)
-            transport.close()
-        else:
-            self._time_head()
+        too_many = len(self.connections) - self._limits.connections
+        if too_many > (self._limits.spare if self._always else 0):
+            self._turn_away()
+            return
+        if too_many > 0:
+            self._is_spare = True
+            self.app = _Spare(self.app, self._always, self._count)
+            self._end_due = self.loop.call_later(self._limits.spare_s, transport.abort)
+        self._time_head()
 
     def data_received(self, data: bytes) -> None:
         if not self.transport.is_closing():
@@ -146,6 +188,8 @@ class _Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timing()
+        if self._end_due is not None:
+            self._end_due.cancel()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -160,7 +204,8 @@ class _Connection(H11Protocol):
         if self.conn.their_state is not h11.IDLE and self.conn.our_state is not h11.DONE:
             self._stop_timing()
         elif self._head_due is None:
-            self._head_due = self.loop.call_later(self._limits.head_s, self._give_up)
+            within_s = min(self._limits.head_s, self._limits.spare_head_s) if self._is_spare else self._limits.head_s
+            self._head_due = self.loop.call_later(within_s, self._turn_away if self._is_spare else self._give_up)
 
     def _stop_timing(self) -> None:
         if self._head_due is not None:
@@ -170,3 +215,8 @@ class _Connection(H11Protocol):
     def _give_up(self) -> None:
         self._count("slow_head")
         self.transport.abort()
+
+    def _turn_away(self) -> None:
+        self._count("connections")
+        self.transport.write(_NO_ROOM)
+        self.transport.close()

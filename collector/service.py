@@ -26,7 +26,7 @@ from collector.ports import PortTakenError, bind, host_and_port, port_of
 from collector.receivers.control import ControlReceiver
 from collector.receivers.derived_rows import RowsReceiver
 from collector.receivers.guard import GuardedHttp
-from collector.receivers.health import HealthReceiver
+from collector.receivers.health import HEALTH_PATHS, HealthReceiver
 from collector.receivers.limits import DoorLimits
 from collector.receivers.otlp_grpc import GrpcReceiver
 from collector.receivers.otlp_http import HttpReceiver
@@ -193,6 +193,7 @@ class Collector:
             "otlp-http",
             certificate=access.certificate,
             count=partial(count, "http"),
+            always=HEALTH_PATHS,
         )
 
     def _door_limits(self) -> DoorLimits:

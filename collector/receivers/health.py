@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
@@ -14,6 +14,9 @@ from starlette.routing import Route
 from collector.access.access import is_loopback
 from collector.telemetry.health import Health
 from collector.telemetry.metrics import CollectorMetrics
+
+HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics", "/state"})
+"""Answered however many connections there are."""
 
 
 class HealthReceiver:

@@ -165,6 +165,43 @@ def test_connections_have_a_number(doors: GuardedDoors) -> None:
     eventually(lambda: over_http(doors, b"") == 200)
 
 
+def test_health_is_told_however_many_connections_there_are() -> None:
+    """A supervisor restarts what does not answer: not a collector whose senders keep many connections."""
+    with guarded_doors(connections=FEW._replace(head_s=60.0, spare=3)) as doors:
+        held = [socket.create_connection(("localhost", doors.http_port)) for _ in range(6)]
+        for path in ("/healthz", "/readyz", "/metrics"):
+            answer = httpx.get(f"{doors.http}{path}", timeout=60)
+            assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        refused = httpx.post(doors.traces, content=b"", headers=PROTOBUF, timeout=60)
+        assert (refused.status_code, refused.headers["retry-after"], refused.headers["connection"]) == (
+            503,
+            "1",
+            "close",
+        )
+        assert httpx.post(f"{doors.http}/healthz", timeout=60).status_code == 503
+        assert doors.not_admitted("http", "connections") == 2
+        assert doors.accepting.requests == []
+        assert httpx.get(f"{doors.http}/healthz", timeout=60).status_code == 200
+        for connection in held:
+            connection.close()
+        eventually(lambda: over_http(doors, b"") == 200)
+
+
+def test_spare_connections_have_a_number_and_an_end() -> None:
+    with guarded_doors(connections=FEW._replace(head_s=60.0, spare=3, spare_head_s=60.0, spare_s=0.4)) as doors:
+        held = [socket.create_connection(("localhost", doors.http_port)) for _ in range(6)]
+        spare = [socket.create_connection(("localhost", doors.http_port)) for _ in range(3)]
+        assert [closed_by_the_server(connection) for connection in spare] == [b""] * 3
+        for connection in (*held, *spare):
+            connection.close()
+    with guarded_doors(connections=FEW._replace(head_s=60.0, spare=3, spare_head_s=60.0, spare_s=60.0)) as doors:
+        held = [socket.create_connection(("localhost", doors.http_port)) for _ in range(9)]
+        with socket.create_connection(("localhost", doors.http_port)) as one_more:
+            assert closed_by_the_server(one_more).startswith(b"HTTP/1.1 503 ")
+        for connection in held:
+            connection.close()
+
+
 def test_requests_at_once_over_http(doors: GuardedDoors) -> None:
     """Those whose bodies are read; who waits for an acknowledgement holds no place."""
     refused: list[httpx.Response] = []
