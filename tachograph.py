@@ -235,7 +235,7 @@ def settings_options(names: Container[str] = Settings.model_fields) -> list[insp
             annotation=Annotated[
                 (str if field.annotation is ByteSize else field.annotation) | None,  # type: ignore[operator]
                 typer.Option(
-                    f"--{name.replace('_', '-')}",
+                    flags_of(name, field.annotation),
                     help=f"{field.description} [{ENVIRONMENT_PREFIX}{name.upper()}]",
                     show_default=shown_default(field.default),
                     rich_help_panel="Settings (flag, environment or .env)",
@@ -245,6 +245,12 @@ def settings_options(names: Container[str] = Settings.model_fields) -> list[insp
         for name, field in Settings.model_fields.items()
         if field.annotation is not SecretStr and name in names
     ]
+
+
+def flags_of(name: str, kind: Any) -> str:
+    """How typer is told of a setting's flag; what is true or false has one for each, and neither takes a value."""
+    flag = name.replace("_", "-")
+    return f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
 
 
 def takes_settings(command: Callable[..., Any], *, reads: bool = True) -> Callable[..., Any]:

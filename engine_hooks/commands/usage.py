@@ -1,7 +1,7 @@
 """A wrong call of the command line is told in one line: what, where, what to do."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import typer
@@ -13,7 +13,7 @@ NAME: Final = "tachograph"
 class OneLineUsage(TyperGroup):
     """The outermost group of commands: typer would draw a box about what is wrong, at any depth.
 
-    `--help` stays typer's.
+    `--help` stays typer's, less the `<bool>` beside flags, which take no value.
     """
 
     def main(
@@ -27,6 +27,7 @@ class OneLineUsage(TyperGroup):
     ) -> Any:
         """Run a command, and end the process by its exit code, as typer does."""
         given = sys.argv[1:] if args is None else args
+        show_no_value_of_flags(self, self.context_settings)
         try:
             code = super().main(given, prog_name, complete_var, False, windows_expand_args, **extra)
         except typer.TyperException as wrong:
@@ -37,6 +38,16 @@ class OneLineUsage(TyperGroup):
             sys.exit(wrong.exit_code)
         # Commands return nothing: it is what `typer.Exit` carried.
         return sys.exit(code or 0) if standalone_mode else code
+
+
+def show_no_value_of_flags(command: Any, context_settings: Mapping[str, Any]) -> None:
+    """Typer's help shows `<bool>` beside a flag, as if `--flag true` were taken. At any depth."""
+    help_option = command.get_help_option(typer.Context(command, **context_settings))
+    for option in (*command.params, help_option):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        show_no_value_of_flags(inner, context_settings)
 
 
 def line_of(message: str, path: str) -> str:

@@ -3,12 +3,14 @@
 import io
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import typer
 
-from tachograph import Settings, application
+from collector.commands.collect import CollectSettings
+from engine_hooks.commands.usage import OneLineUsage
+from tachograph import Settings, application, takes_settings
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -105,3 +107,29 @@ def test_no_arguments_show_the_help() -> None:
     assert code == 2
     assert "Usage: tachograph" in out
     assert err == ""
+
+
+@pytest.mark.parametrize("path", EVERY, ids=NAME)
+def test_the_help_shows_no_value_that_a_flag_would_not_take(path: tuple[str, ...]) -> None:
+    code, out, _ = called(*path, "--help")
+    assert (code, "--help" in out, "<bool>" in out) == (0, True, False)
+
+
+SWITCHES = [name for name, field in Settings.model_fields.items() if field.annotation is bool]
+
+
+@pytest.mark.parametrize("setting", SWITCHES)
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_setting_that_is_true_or_false_has_a_flag_for_each(setting: str, wanted: bool) -> None:
+    seen: list[Settings] = []
+    app = typer.Typer(cls=OneLineUsage)
+
+    def show(settings: CollectSettings) -> None:
+        seen.append(cast("Settings", settings))
+
+    app.command()(takes_settings(show, reads=False))
+    app.callback()(lambda: None)
+    flag = f"--{'' if wanted else 'no-'}{setting.replace('_', '-')}"
+    with pytest.raises(SystemExit) as ending:
+        app(["show", flag])
+    assert (ending.value.code, [getattr(settings, setting) for settings in seen]) == (0, [wanted])
