@@ -97,18 +97,28 @@ slices AS (
         groupUniqArray(of_cell) AS cells,
         count() AS executions,
         quantileExact(0.5)(graph_gpu_time_ns) AS median_ns,
+        -- What five executions in a row all took at least, and at most: a graph that became slower may hardly be chosen again.
+        if(countIf(in_row = 5) = 0, median_ns, maxIf(least_ns, in_row = 5)) AS risen_ns,
+        if(countIf(in_row = 5) = 0, median_ns, minIf(most_ns, in_row = 5)) AS fallen_ns,
         sum(batch_tokens_drafted) AS drafted,
         ifNull(sum(batch_tokens_accepted) / nullIf(sum(batch_tokens_drafted), 0), 0) AS accepted
-    FROM rounds
+    FROM
+    (
+        SELECT *, count() OVER five AS in_row, min(graph_gpu_time_ns) OVER five AS least_ns, max(graph_gpu_time_ns) OVER five AS most_ns
+        FROM rounds
+        WINDOW five AS (PARTITION BY service_instance_id, graph_name ORDER BY started_ns, graph_sequence ROWS BETWEEN 4 PRECEDING AND CURRENT ROW)
+    )
     GROUP BY service_instance_id, slice, graph_name, is_decoding
 ),
 moves AS (
-    SELECT f.service_instance_id AS service_instance_id, f.cell AS cell, max(speed) AS speed_moved, max(acceptance) AS acceptance_moved
+    SELECT f.service_instance_id AS service_instance_id, f.cell AS cell, max(speed) AS speed_moved, max(five) AS five_moved, max(acceptance) AS acceptance_moved
     FROM
     (
         SELECT
             f.service_instance_id AS service_instance_id, f.cell AS cell, s.graph_name AS graph,
             if(countIf(executions >= 5) < 2, 0, maxIf(median_ns, executions >= 5) / greatest(minIf(median_ns, executions >= 5), 1) - 1) AS speed,
+            quantileExactWeighted(0.5)(median_ns, executions) AS ordinary_ns,
+            if(sum(executions) < 10, 0, greatest(max(risen_ns) / greatest(ordinary_ns, 1), ordinary_ns / greatest(min(fallen_ns), 1)) - 1) AS five,
             if(countIf(drafted >= 500) < 2, 0, maxIf(accepted, drafted >= 500) - minIf(accepted, drafted >= 500)) AS acceptance
         FROM final AS f
         INNER JOIN slices AS s ON s.service_instance_id = f.service_instance_id
@@ -146,7 +156,7 @@ SELECT
         has_gaps OR gaps > 0 OR sum(there) OVER cell != stored, 'executions lost',
         clock_troubles > 0 OR cell_ended_at > cell_received_at OR dateDiff('second', cell_ended_at, cell_received_at) > 60, 'clock trouble',
         waited_max_ns >= 3000000 OR host_max_ns >= 4000000 OR waited_fraction > 0.02 OR late_rounds > 0, 'late host',
-        speed_moved > 0.025, 'GPU times moved',
+        speed_moved > 0.025 OR five_moved > 0.02, 'GPU times moved',
         acceptance_moved > 0.06, 'acceptance moved',
         sipHash64(service_instance_id, cell) % 65536 < {share:UInt32}, 'share',
         ''

@@ -150,6 +150,27 @@ def test_what_is_near_an_odd_cell_is_kept_and_what_is_far_goes(clickhouse: Clien
     assert kept == list(range(29, 50))
 
 
+def test_a_graph_that_became_slower_and_was_hardly_chosen_again_is_kept(
+    clickhouse: Client, clickhouse_url: str
+) -> None:
+    """Nine slow executions do not move the median of 5 s; they are a finding."""
+    rounds = steady(60)
+    slower = rounds.index(next(one for one in rounds if one.started_at >= rounds[0].started_at + 33 * S_NS))
+    for n, one in enumerate(rounds):
+        if n >= slower + 9 or n % 25 == 0:
+            rounds[n] = one._replace(graph_name="P64")
+        elif n >= slower:
+            rounds[n] = one._replace(graph_gpu_time_ns=26_000_000, graph_wall_time_ns=26_000_000)
+    store(clickhouse, rounds, EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    cell = str(rounds[slower].started_at // CELL_WINDOW_NS * 30)
+    found = find_in_cell(clickhouse_url, "whole", cell)
+    assert Kind.GRAPH_REGRESSION in {one.kind for one in found.findings}
+    Sampling(clickhouse, RULES).run()
+    assert reasons(clickhouse)["whole", cell] == "GPU times moved"
+    assert find_in_cell(clickhouse_url, "whole", cell) == found
+
+
 def test_lost_executions_across_cells_and_a_share_and_marks_keep_cells(clickhouse: Client) -> None:
     store(clickhouse, steady(60), EngineResource("whole", host_name="a"))
     first, second = steady(30), steady(60, 7)[1500:]
