@@ -101,7 +101,19 @@ slices AS (
         if(countIf(in_row = 5) = 0, median_ns, maxIf(least_ns, in_row = 5)) AS risen_ns,
         if(countIf(in_row = 5) = 0, median_ns, minIf(most_ns, in_row = 5)) AS fallen_ns,
         sum(batch_tokens_drafted) AS drafted,
-        ifNull(sum(batch_tokens_accepted) / nullIf(sum(batch_tokens_drafted), 0), 0) AS accepted
+        ifNull(sum(batch_tokens_accepted) / nullIf(sum(batch_tokens_drafted), 0), 0) AS accepted,
+        -- The one chance of every draft, once all before it in its lane were accepted, under which so many are: graphs of any
+        -- depth can be compared by it, as findings do. 0 where it cannot be told.
+        least(ifNull(sum(batch_tokens_drafted) / nullIf(sumIf(batch_lanes, batch_tokens_drafted > 0), 0), 0), 64) AS depth,
+        arrayFold(
+            (bounds, step) -> if(
+                arraySum(place -> pow((bounds.1 + bounds.2) / 2, place) * least(depth - place + 1, 1), range(1, toUInt8(ceil(depth)) + 1)) < accepted * depth,
+                ((bounds.1 + bounds.2) / 2, bounds.2),
+                (bounds.1, (bounds.1 + bounds.2) / 2)
+            ),
+            range(12),
+            (toFloat64(0), toFloat64(1))
+        ).1 AS chance
     FROM
     (
         SELECT *, count() OVER five AS in_row, min(graph_gpu_time_ns) OVER five AS least_ns, max(graph_gpu_time_ns) OVER five AS most_ns
@@ -111,7 +123,8 @@ slices AS (
     GROUP BY service_instance_id, slice, graph_name, is_decoding
 ),
 moves AS (
-    SELECT f.service_instance_id AS service_instance_id, f.cell AS cell, max(speed) AS speed_moved, max(five) AS five_moved, max(acceptance) AS acceptance_moved
+    SELECT f.service_instance_id AS service_instance_id, f.cell AS cell, max(speed) AS speed_moved, max(five) AS five_moved, max(acceptance) AS acceptance_moved,
+        ifNull(max(chance_most) - min(chance_least), 0) AS chance_moved
     FROM
     (
         SELECT
@@ -119,7 +132,9 @@ moves AS (
             if(countIf(executions >= 5) < 2, 0, maxIf(median_ns, executions >= 5) / greatest(minIf(median_ns, executions >= 5), 1) - 1) AS speed,
             quantileExactWeighted(0.5)(median_ns, executions) AS ordinary_ns,
             if(sum(executions) < 10, 0, greatest(max(risen_ns) / greatest(ordinary_ns, 1), ordinary_ns / greatest(min(fallen_ns), 1)) - 1) AS five,
-            if(countIf(drafted >= 500) < 2, 0, maxIf(accepted, drafted >= 500) - minIf(accepted, drafted >= 500)) AS acceptance
+            if(countIf(drafted >= 500) < 2, 0, maxIf(accepted, drafted >= 500) - minIf(accepted, drafted >= 500)) AS acceptance,
+            maxOrNullIf(chance, drafted >= 500) AS chance_most,
+            minOrNullIf(chance, drafted >= 500) AS chance_least
         FROM final AS f
         INNER JOIN slices AS s ON s.service_instance_id = f.service_instance_id
         WHERE is_decoding
@@ -157,7 +172,7 @@ SELECT
         clock_troubles > 0 OR cell_ended_at > cell_received_at OR dateDiff('second', cell_ended_at, cell_received_at) > 60, 'clock trouble',
         waited_max_ns >= 3000000 OR host_max_ns >= 4000000 OR waited_fraction > 0.02 OR late_rounds > 0, 'late host',
         speed_moved > 0.025 OR five_moved > 0.02, 'GPU times moved',
-        acceptance_moved > 0.06, 'acceptance moved',
+        acceptance_moved > 0.06 OR chance_moved > 0.06, 'acceptance moved',
         sipHash64(service_instance_id, cell) % 65536 < {share:UInt32}, 'share',
         ''
     ) AS reason,

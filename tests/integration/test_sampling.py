@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
 from clickhouse_connect.driver.client import Client
 
@@ -169,6 +170,36 @@ def test_a_graph_that_became_slower_and_was_hardly_chosen_again_is_kept(
     Sampling(clickhouse, RULES).run()
     assert reasons(clickhouse)["whole", cell] == "GPU times moved"
     assert find_in_cell(clickhouse_url, "whole", cell) == found
+
+
+def test_acceptance_that_fell_is_seen_where_another_graph_was_chosen_at_once(
+    clickhouse: Client, clickhouse_url: str
+) -> None:
+    """Each graph's own share of drafts stays what it was."""
+    chance = np.random.default_rng(1)
+
+    def accepted(each: float, drafts: int) -> int:
+        return int(np.cumprod(chance.random((4, drafts)) < each, axis=1).sum())
+
+    rounds = steady(60)
+    fell = next(n for n, one in enumerate(rounds) if one.started_at >= rounds[0].started_at + 33 * S_NS)
+    charged = believing({"decode": (15, 4.0), "P128": (20, 12.7), "P32": (20, 7.4)})
+    for n, one in enumerate(rounds):
+        graph, drafts = ("P128", 3) if n < fell + 12 else ("P32", 1)
+        tokens = accepted(0.85 if n < fell else 0.45, drafts)
+        given = {
+            "batch_tokens_drafted": 4 * drafts,
+            "batch_tokens_accepted": tokens,
+            "batch_tokens_emitted": 4 + tokens,
+        }
+        rounds[n] = one._replace(graph_name=graph, **given, **charged)
+    store(clickhouse, rounds, EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    cell = str(rounds[fell].started_at // CELL_WINDOW_NS * 30)
+    found = find_in_cell(clickhouse_url, "whole", cell)
+    assert Kind.ACCEPTANCE_COLLAPSE in {one.kind for one in found.findings}
+    Sampling(clickhouse, RULES).run()
+    assert reasons(clickhouse)["whole", cell] == "acceptance moved"
 
 
 def test_lost_executions_across_cells_and_a_share_and_marks_keep_cells(clickhouse: Client) -> None:
