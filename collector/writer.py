@@ -143,14 +143,15 @@ class Writer:
         with self._changed:
             if self._stopping:
                 raise StoreUnavailableError("the collector is stopping")
-            if self._held_bytes and self._held_bytes + size > self._limits.queue_bytes:
-                raise self._full("memory", size)
-            if reason := self._no_room_for(size):
-                raise self._full(reason, size)
-            self._held_bytes += size
-            waiting = Waiting(received, lambda: self._release(size))
-            self._queue.append(waiting)
-            self._changed.notify_all()
+            is_burst = self._held_bytes > 0 and self._held_bytes + size > self._limits.queue_bytes
+            reason = "memory" if is_burst else self._no_room_for(size)
+            if not reason:
+                self._held_bytes += size
+                waiting = Waiting(received, lambda: self._release(size))
+                self._queue.append(waiting)
+                self._changed.notify_all()
+        if reason:  # Told without the lock: a log that nobody reads must not hold up whoever writes to disk.
+            raise self._full(reason, size)
         if self._turned_away.largest_bytes():
             self.no_room_in_spool()  # Maybe it is over.
         return waiting.answer

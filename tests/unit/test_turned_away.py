@@ -1,12 +1,20 @@
 """When it is told that requests are turned away, and that they are no longer."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
+from collector.acceptance import Outcome, QueueFullError
+from collector.spool import turned_away
+from collector.spool.records import SpoolLimits
 from collector.spool.turned_away import TurnedAway
+from tests.fixtures.contract_cases import SpanCase, request_of
+from tests.fixtures.fake_store import FakeStore, request, writing
 
 
 class Clock:
@@ -63,3 +71,26 @@ def test_what_begins_again_begins_anew(logged: list[EventDict]) -> None:
     clock.now_s += 1
     turned_away.end()
     assert logged[-1] == AGAIN | {"after_s": 1.0, "turned_away": 1}
+
+
+def test_a_log_that_nobody_reads_holds_up_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    telling, read = threading.Event(), threading.Event()
+
+    class Stuck:
+        def warning(self, *_: object, **__: object) -> None:
+            telling.set()
+            assert read.wait(120)
+
+    monkeypatch.setattr(turned_away, "log", Stuck())
+    large = request_of([SpanCase("1", attributes={"graph.sequence": 1, "cell.id": "x" * 100_000})])
+    bounds = SpoolLimits(bytes_max=50_000, free_bytes_min=0)
+    with writing(FakeStore(), tmp_path, spool_limits=bounds) as written, ThreadPoolExecutor() as sending:
+        refused = sending.submit(written.writer.accept, large, "http")
+        try:
+            assert telling.wait(60)
+            taken = sending.submit(lambda: written.writer.accept(request(2), "http").result(30))
+            assert taken.result(30) == Outcome(1)
+        finally:
+            read.set()
+        with pytest.raises(QueueFullError):
+            refused.result(30)
