@@ -46,7 +46,7 @@ class Sampler(RepeatedLook):
             ClickHouseError: it fails; what was not done is done the next time.
         """
         with self._store.using() as client:
-            sampling = Sampling(client, self._rules, self._cluster)
+            sampling = Sampling(client, self._rules, self._cluster, self._stopping.is_set)
             before = self._sampled = self._sampled or sampling.told()
             self._sampled = after = sampling.run()
         dropped = after.dropped_executions - before.dropped_executions

@@ -4,6 +4,7 @@ Everything is decided in the store, from what is stored, and written to `cell_sa
 process that ends half-way goes on where it was, and two at once do the same twice.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -69,10 +70,18 @@ class Sampling:
         client: On the store's database.
         rules: What may be dropped.
         cluster: The cluster that the database is on; '' is none.
+        is_ending: Whether no further statement is wanted: what was not done is done by whoever comes next.
     """
 
-    def __init__(self, client: Client, rules: SamplingRules, cluster: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        rules: SamplingRules,
+        cluster: str = "",
+        is_ending: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._client = client
+        self._is_ending = is_ending
         self._rules = rules
         self._place = f"graph_executions{LOCAL} ON CLUSTER '{cluster}'" if cluster else "graph_executions"
         self._table = f"graph_executions{LOCAL}" if cluster else "graph_executions"
@@ -82,16 +91,18 @@ class Sampling:
     def run(self) -> Sampled:
         """Examine what has settled, drop what is healthy, and say what came of it so far."""
         self.examine()
-        while self.drop() == CELLS_AT_ONCE:
+        while not self._is_ending() and self.drop() == CELLS_AT_ONCE:
             pass
         self.tidy()
         return self.told()
 
     def examine(self) -> int:
-        """Examine the cells of so many stretches of ten minutes, and return how many stretches those were."""
+        """Examine the cells of so many stretches of ten minutes, and return how many stretches were found."""
         values = {"look_back_s": self._look_back_s, "settled_s": self._rules.settled_s, "stretches": STRETCHES_AT_ONCE}
         stretches = self._query(_statement("unexamined_cells"), values)
         for first, last in stretches:
+            if self._is_ending():
+                break
             self.examine_between(first - _TICK, last + _TICK)
         return len(stretches)
 
@@ -122,6 +133,8 @@ class Sampling:
         rest_s = self._rules.settled_s + self._rules.context_s + 3600
         partitions = [name for (name,) in self._query(_MASKED, {"table": self._table, "rest_s": rest_s})]
         for name in partitions:
+            if self._is_ending():
+                break
             self._command(f"ALTER TABLE {self._place} APPLY DELETED MASK IN PARTITION ID '{name}'", {})
         return len(partitions)
 

@@ -319,3 +319,25 @@ def test_a_sampler_that_starts_anew_tells_what_was_dropped_and_goes_on_at_once(c
         sampler.stop()
     assert sampler.sampled == (4, 4, 6000)
     assert left(clickhouse) == {}
+
+
+def test_a_sampler_that_is_to_end_begins_nothing_more(clickhouse: Client) -> None:
+    """After an outage a look may have minutes to do, and a collector that stops waits for it."""
+    store(clickhouse, steady(60), EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    looking = threading.Event()
+
+    class Stopped(Sampler):
+        def see_to_it(self) -> None:
+            looking.set()
+            assert self._stopping.wait(60)
+            super().see_to_it()
+
+    sampler = Stopped(StoreClient(lambda: clickhouse), RULES, every_s=3600)
+    sampler.start()
+    assert looking.wait(60)
+    sampler.stop()
+    with sampler.resting():
+        assert (sampler.look_state.failed_looks, sampler.sampled) == (0, (0, 0, 0))
+        assert sum(left(clickhouse).values()) == 3000
+    assert Sampling(clickhouse, RULES).run().dropped_executions == 3000
