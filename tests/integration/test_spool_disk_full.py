@@ -92,7 +92,7 @@ def leave_free(disk: Path, free: int) -> Path:
 
 
 def get(doors: Doors, path: str) -> httpx.Response:
-    return httpx.get(f"http://127.0.0.1:{doors.http_port}{path}")
+    return httpx.get(f"http://127.0.0.1:{doors.http_port}{path}", timeout=60)
 
 
 def sound(data_dir: Path) -> bool:

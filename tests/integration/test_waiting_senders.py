@@ -22,13 +22,18 @@ from collector.acceptance import Outcome, StoreUnavailableError
 from collector.http_server import HttpServer
 from collector.ports import bind, port_of
 from collector.receivers.otlp_http import HttpReceiver
+from collector.service import Collector, CollectorSettings
 from collector.spool.database import spool_file
 from collector.spool.spool import Spool
+from collector.store.opening import StoreOpening
 from collector.telemetry.metrics import CollectorMetrics
 from collector.writer import Writer, WriterLimits
 from tests.fixtures.doors import EXPORT, PROTOBUF, serving
 from tests.fixtures.fake_store import QUICK, ROOMY, FakeStore, request, writing
 from tests.fixtures.senders import eventually
+
+NOBODY = "http://127.0.0.1:9/tachograph"
+"""A ClickHouse that is away."""
 
 
 def failures(metrics: CollectorMetrics) -> list[str]:
@@ -110,6 +115,25 @@ def test_who_waits_for_the_store_when_the_doors_shut_is_told_that_its_request_is
         assert not store.stored
 
 
+def test_a_collector_that_stops_answers_before_its_doors_shut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FakeStore()
+    store.gate.clear()
+    monkeypatch.setattr(StoreOpening, "__call__", lambda _: store.open())
+    collector = Collector(CollectorSettings(tmp_path, NOBODY, disk_free_bytes_min=0), WriterLimits(drain=QUICK))
+    with ThreadPoolExecutor() as sending:
+        collector.start()
+        url = collector.urls()["otlp_http"]
+        answer = sending.submit(httpx.post, url, content=request(1), headers=PROTOBUF, timeout=60)
+        is_inserting = store.inserting.wait(60)
+        stopping = sending.submit(collector.stop)
+        try:
+            assert (is_inserting, answer.result(60).status_code) == (True, 200)
+            assert not store.stored
+        finally:
+            store.gate.set()
+            stopping.result(60)
+
+
 def test_who_cannot_be_answered_when_the_doors_shut_is_told_to_come_back(caplog: pytest.LogCaptureFixture) -> None:
     metrics, silent = CollectorMetrics(), Silent()
     app = HttpReceiver(silent, metrics).app
@@ -151,7 +175,9 @@ def answered_at_stop(
     url = f"http://127.0.0.1:{port_of(listening)}{path}"
     with ThreadPoolExecutor() as sending, caplog.at_level(logging.ERROR):
         server.start()
-        answer: Future[httpx.Response] = sending.submit(httpx.post, url, content=request(1), headers=PROTOBUF)
+        answer: Future[httpx.Response] = sending.submit(
+            httpx.post, url, content=request(1), headers=PROTOBUF, timeout=60
+        )
         assert asked.wait(60)
         server.stop()
         told = answer.result(30)
