@@ -21,7 +21,8 @@ final AS (
     FROM cell_windows AS w
     WHERE window_started_at >= subtractSeconds({from:DateTime64(9, 'UTC')}, 30) AND window_started_at <= {to:DateTime64(9, 'UTC')}
         AND (service_instance_id, cell) NOT IN (
-            SELECT service_instance_id, cell FROM cell_samples WHERE first_started_at <= {to:DateTime64(9, 'UTC')}
+            SELECT service_instance_id, cell FROM cell_samples
+            WHERE first_started_at >= {from:DateTime64(9, 'UTC')} AND first_started_at <= {to:DateTime64(9, 'UTC')}
             GROUP BY service_instance_id, cell
             HAVING max(reason) != '' OR max(dropped_at) != toDateTime64(0, 3, 'UTC')
         )
@@ -33,7 +34,7 @@ final AS (
             FROM
             (
                 SELECT service_instance_id, cell, max(s.executions) AS counted FROM cell_samples AS s
-                WHERE first_started_at <= {to:DateTime64(9, 'UTC')}
+                WHERE first_started_at >= {from:DateTime64(9, 'UTC')} AND first_started_at <= {to:DateTime64(9, 'UTC')}
                 GROUP BY service_instance_id, cell, received_on
             )
             GROUP BY service_instance_id, cell
