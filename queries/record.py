@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind, Purpose
 from queries.errors import AmbiguousCellError, CallError, UnknownCellError
@@ -29,6 +30,8 @@ class CellExecutions(NamedTuple):
     """Of the cell, at least one."""
     before: tuple[GraphExecution, ...] = ()
     """What is stored of the same engine before the cell's first submission, up to the history asked for."""
+    executions_dropped: int = 0
+    """Of the cell, by sampling: `executions` are what came after that."""
 
 
 def executions_of(url: str, service_instance_id: str, cell: str, history_s: float = HISTORY_S) -> CellExecutions:
@@ -52,7 +55,7 @@ def executions_of(url: str, service_instance_id: str, cell: str, history_s: floa
     engines = sorted(set(table["service_instance_id"].to_pylist()))
     if not engines:
         of = f" of engine {service_instance_id}" if service_instance_id else ""
-        if run("sampled_cells", url, "rows", cell=cell, service_instance_id=service_instance_id, days=180):
+        if dropped_of(url, cell, service_instance_id):
             raise UnknownCellError(
                 f"sampling dropped the executions of cell {cell}{of}: it was healthy, and its figures are those of "
                 f"`tachograph query cells --param cell={cell}`"
@@ -71,7 +74,23 @@ def executions_of(url: str, service_instance_id: str, cell: str, history_s: floa
         window = {"from": began - timedelta(seconds=history_s), "to": began}
         earlier = records_of(recorded(url, service_instance_id=engine.service_instance_id, **window))
         before = tuple(one for one in earlier if one.started_at < executions[0].started_at)
-    return CellExecutions(engine, cell, executions, before)
+    return CellExecutions(engine, cell, executions, before, dropped_of(url, cell, engine.service_instance_id))
+
+
+def dropped_of(url: str, cell: str, service_instance_id: str) -> int:
+    """How many executions of a cell sampling dropped, as far back as it is remembered; of '' of any engine."""
+    sampled = run("sampled_cells", url, "rows", cell=cell, service_instance_id=service_instance_id, days=180)
+    return sum(int(one["executions"]) for one in sampled if one["fate"] == "dropped")
+
+
+def sampled_away(executions_dropped: int) -> str:
+    """What must be said first of a cell of which sampling dropped so many executions; '' where it dropped none."""
+    if not executions_dropped:
+        return ""
+    return (
+        f"Sampling dropped {counted(executions_dropped, 'execution')} of this cell: what is told is of the rest alone,"
+        " while rollups count all."
+    )
 
 
 def check_span(cell: str, executions: Sequence[GraphExecution]) -> None:

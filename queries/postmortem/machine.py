@@ -20,6 +20,7 @@ def json_of(story: Story, *, with_sql: bool = True) -> dict[str, Any]:
         "began_unix_ns": story.began_ns,
         "ended_unix_ns": story.ended_ns,
         "executions": story.executions,
+        "executions_dropped": story.executions_dropped,
         "tokens_per_s": story.tokens_per_s,
         "diagnosis": asdict(story.diagnosis),
         "chapters": [_chapter(chapter, with_sql) for chapter in story.chapters],

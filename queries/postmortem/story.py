@@ -26,7 +26,7 @@ from queries.findings.findings import (
     Verdict,
 )
 from queries.postmortem.runs import Repeats, repeats_of
-from queries.record import CellExecutions
+from queries.record import CellExecutions, sampled_away
 
 _S_NS: Final = 1_000_000_000
 MOST: Final = 0.5
@@ -107,6 +107,8 @@ class Story:
     ended_ns: int
     executions: int
     """All that are stored, also where numbers come more than once."""
+    executions_dropped: int
+    """Of the cell, by sampling; nothing here is told of them."""
     tokens_per_s: float | None
     """What all of them emitted, by the time from `began_ns` to `ended_ns`, as the query `cells` has it; None where none says."""
     headline: str
@@ -127,15 +129,16 @@ def story_of(recorded: CellExecutions, diagnosis: Diagnosis, noted: Noted = NOTH
     ended = max(one.started_at + one.duration_ns for one in executions)
     repeats = repeats_of(executions)
     speed = _tokens_per_s(executions, ended - began)
-    headline = headline_of(diagnosis)
+    said = (sampled_away(recorded.executions_dropped), repeats.headline if repeats else "", headline_of(diagnosis))
     return Story(
         engine=recorded.engine,
         cell=recorded.cell,
         began_ns=began,
         ended_ns=ended,
         executions=len(executions),
+        executions_dropped=recorded.executions_dropped,
         tokens_per_s=speed,
-        headline=f"{repeats.headline} {headline}" if repeats else headline,
+        headline=" ".join(filter(None, said)),
         figures=tuple(_figures(recorded, diagnosis, speed)),
         chapters=(*_repeated(repeats, recorded), *_chapters(recorded, diagnosis), *_noted(noted, began)),
         strip=_strip(executions, began, ended),
@@ -212,6 +215,8 @@ def _figures(recorded: CellExecutions, diagnosis: Diagnosis, tokens_per_s: float
     yield Figure("plain fraction", percent(plain.plain_fraction, 1))
     yield Figure("being in plain", f"{plain.verdict}")
     yield Figure("executions", f"{len(recorded.executions):,}")
+    if recorded.executions_dropped:
+        yield Figure("dropped by sampling", f"{recorded.executions_dropped:,}")
     models = {one.scheduler_cost_model for one in recorded.executions if one.scheduler_cost_model}
     yield Figure("cost model", ", ".join(sorted(models)) or "not recorded")
 

@@ -51,7 +51,7 @@ def table_of(among: ToldRange) -> RenderableType:
             shortened(story.engine.host_name or story.engine.service_instance_id),
             shortened(story.cell),
             moment(story.began_ns),
-            cause_of(story.diagnosis),
+            cause_of(story.diagnosis) + (", of what sampling left" if story.executions_dropped else ""),
             f"{story.diagnosis.tokens_lost:,.0f}",
             "" if loss is None else f"{loss:.1f} %",
         )
@@ -67,7 +67,9 @@ def _headline(story: Story) -> Panel:
     )
     text = Text(f"{story.headline}\n", style="bold")
     text.append(f"{shortened(where)}\n{moment(story.began_ns)} to {moment(story.ended_ns)}", style="not bold dim")
-    return Panel.fit(text, border_style="green" if _is_harmless(story.diagnosis) else "red")
+    colour = "green" if _is_harmless(story.diagnosis) else "red"
+    # Of a cell of which there is only a rest, nobody knows that it is well.
+    return Panel.fit(text, border_style="yellow" if colour == "green" and story.executions_dropped else colour)
 
 
 def _is_harmless(diagnosis: Diagnosis) -> bool:

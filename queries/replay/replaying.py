@@ -115,6 +115,7 @@ def replay_of(
         exact,
         loop,
         not_simulated,
+        cell.executions_dropped,
     )
 
 

@@ -131,6 +131,8 @@ class Replay(NamedTuple):
     closed_loop: ClosedLoop | None
     not_simulated: str = ""
     """Why there is no closed loop although it was asked for; '' else."""
+    executions_dropped: int = 0
+    """Of the cell, by sampling; what is replayed is the rest."""
 
 
 def mean_tokens_per_s(runs: Sequence[Simulated]) -> float:

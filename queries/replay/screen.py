@@ -10,6 +10,7 @@ from rich.text import Text
 
 from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import folding, shortened
+from queries.record import sampled_away
 from queries.replay.result import ClosedLoop, ExactReplay, Replay, Simulated
 from queries.replay.stored import closed_loop_figures, exact_figures
 from queries.replay.words import bars, caveats, first_difference, shares_different, swaps_of, worth
@@ -25,6 +26,8 @@ def show(console: Console, replay: Replay) -> None:
         f" [bold]{replay.cost_model}[/] in place of {escape(shortened(recorded))}",
         highlight=False,
     )
+    if replay.executions_dropped:
+        console.print(Text(sampled_away(replay.executions_dropped), "yellow"))
     if replay.exact:
         show_exact(console, replay, replay.exact)
     if replay.closed_loop:
@@ -111,6 +114,8 @@ def as_json(replay: Replay) -> dict[str, Any]:
         "cell": replay.cell,
         "cost_model": replay.cost_model,
         "recorded_cost_model": replay.recorded_cost_model,
+        "executions_dropped": replay.executions_dropped,
+        "sampled_away": sampled_away(replay.executions_dropped) or None,
         "parameters": dict(replay.parameters),
         "began_at_unix_ns": replay.began_at,
         "ended_at_unix_ns": replay.ended_at,

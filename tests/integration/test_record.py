@@ -32,7 +32,7 @@ CELL = [FULL, round_of(8, 30, "decode", 13, cell_id="bench")]
 def test_records_come_back_as_they_were(clickhouse: Client, clickhouse_url: str) -> None:
     insert(clickhouse, [*CELL, *BEFORE], OTHER)
     read = executions_of(clickhouse_url, "engine-2", "bench")
-    assert read == (OTHER, "bench", tuple(CELL), tuple(BEFORE))
+    assert read == (OTHER, "bench", tuple(CELL), tuple(BEFORE), 0)
     assert executions_of(clickhouse_url, "", "bench", history_s=60).before == tuple(BEFORE[1:])
     assert executions_of(clickhouse_url, "", "bench", history_s=0).before == ()
 

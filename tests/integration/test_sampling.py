@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from clickhouse_connect.driver.client import Client
+from rich.console import Console
 
 from collector.doctor.store import executions_by_day
 from collector.judging.judging import judge_cells
@@ -18,13 +19,21 @@ from collector.sampling.rules import SamplingRules
 from collector.sampling.sampler import Sampler
 from collector.sampling.sampling import STRETCHES_AT_ONCE, Sampling
 from collector.store.client import StoreClient
+from dashboards.words.replays import replay_sentence
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import CELL_WINDOW_NS
 from engine_hooks.contract.span import EXECUTION_COLUMNS
 from queries.errors import UnknownCellError
 from queries.findings.findings import Kind
 from queries.findings.stored import find_in_cell
+from queries.postmortem.machine import json_of
+from queries.postmortem.markdown import markdown_of
+from queries.postmortem.terminal import rendered
+from queries.postmortem.told import told
+from queries.replay import screen
+from queries.replay.replaying import Form, replayed
 from queries.runner import run
+from queries.terminal import printed
 from tests.fixtures.labelled_records import LABELLED, executions_of_cell, truth
 from tests.fixtures.query_rows import START_NS, believing, round_of, row_of
 from tests.fixtures.simulated_cells import simulated
@@ -246,6 +255,31 @@ def test_what_was_dropped_is_told(clickhouse: Client, clickhouse_url: str) -> No
         find_in_cell(clickhouse_url, "whole", cell)
     (told,) = run("cells", clickhouse_url, "rows")
     assert (told["executions"], told["stuck"]) == (1500, False)
+
+
+def test_of_a_dropped_cell_what_came_late_is_never_told_as_the_whole(clickhouse: Client, clickhouse_url: str) -> None:
+    rounds = steady(30)
+    store(clickhouse, rounds[:-50], EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    Sampling(clickhouse, RULES).run()
+    store(clickhouse, rounds[-50:], EngineResource("whole", host_name="a"), 900 * S_NS)
+    cell = str(rounds[0].started_at // S_NS)
+    story = told(clickhouse_url, cell, "whole").story
+    assert (story.executions, story.executions_dropped) == (50, 1450)
+    assert story.headline.startswith("Sampling dropped 1,450 executions of this cell: ")
+    assert markdown_of(story).startswith(f"## {story.headline}\n")
+    assert "Sampling dropped 1,450" in " ".join(printed(rendered(story, with_sql=False)).decode().splitlines()[:3])
+    assert json_of(story)["executions_dropped"] == 1450
+    replay = replayed(clickhouse_url, "whole", cell, "drained_share", form=Form.EXACT)
+    assert replay.executions_dropped == 1450
+    with (console := Console(width=200)).capture() as shown:
+        screen.show(console, replay)
+    assert shown.get().splitlines()[1].startswith("Sampling dropped 1,450 executions of this cell: ")
+    document = screen.as_json(replay)
+    assert document["executions_dropped"] == 1450
+    assert document["sampled_away"].startswith("Sampling dropped 1,450 executions of this cell: ")
+    assert replay.exact
+    assert replay_sentence(replay, replay.exact).startswith("Sampling dropped 1,450 executions of this cell: ")
 
 
 def test_a_clock_beyond_reason_stops_nothing(clickhouse: Client) -> None:
