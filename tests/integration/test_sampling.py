@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from clickhouse_connect.driver.client import Client
 from rich.console import Console
 
 from collector.doctor.store import executions_by_day
-from collector.judging.judging import judge_cells
+from collector.judging.judging import judge_cells, settle_hours
 from collector.sampling.rules import SamplingRules
 from collector.sampling.sampler import Sampler
 from collector.sampling.sampling import STRETCHES_AT_ONCE, Sampling
@@ -34,6 +34,7 @@ from queries.replay import screen
 from queries.replay.replaying import Form, replayed
 from queries.runner import run
 from queries.terminal import printed
+from tests.fixtures.asking import ask
 from tests.fixtures.labelled_records import LABELLED, executions_of_cell, truth
 from tests.fixtures.query_rows import START_NS, believing, round_of, row_of
 from tests.fixtures.simulated_cells import simulated
@@ -280,6 +281,54 @@ def test_of_a_dropped_cell_what_came_late_is_never_told_as_the_whole(clickhouse:
     assert document["sampled_away"].startswith("Sampling dropped 1,450 executions of this cell: ")
     assert replay.exact
     assert replay_sentence(replay, replay.exact).startswith("Sampling dropped 1,450 executions of this cell: ")
+
+
+def test_what_was_dropped_is_no_difference_and_hides_none(clickhouse: Client) -> None:
+    rounds = steady(90)
+    store(clickhouse, rounds[:-50], EngineResource("whole", host_name="a"))
+    kept = [*steady(30), *steady(60, 7)[1500:]]
+    store(clickhouse, kept, EngineResource("kept", host_name="b"))
+    over_windows = [one._replace(cell_id="bench") for one in steady(60)]
+    store(clickhouse, over_windows, EngineResource("marked", host_name="c"))
+    began, ended = (datetime.fromtimestamp(rounds[n].started_at / 1e9, UTC) for n in (0, -1))
+
+    def differences() -> set[tuple[Any, ...]]:
+        settle_hours(clickhouse, began, ended, every_s=0)
+        names = ("service_instance_id", "rollup", "executions_stored", "executions_rolled_up")
+        found = ask(clickhouse, "rollup_differences", **{"from": began - timedelta(hours=2)})
+        return {(*(row[name] for name in names), *row["differing"]) for row in found}
+
+    judge(clickhouse)
+    assert differences() == set()
+    Sampling(clickhouse, RULES).run()
+    assert {engine for engine, _ in left(clickhouse)} == {"kept"}
+    assert differences() == set()
+    store(clickhouse, rounds[-50:], EngineResource("whole", host_name="a"), 900 * S_NS)
+    assert differences() == set()
+    for table, of, started, fewer in (
+        ("cell_graphs", "kept", "window_started_at", "executions - 1"),
+        ("cell_windows", "whole", "window_started_at", "executions - 1"),
+        ("engine_half_hours", "whole", "half_hour_started_at", "executions - 1"),
+        ("engine_seconds", "whole", "second_started_at", "executions - 1"),
+        ("graph_hours", "whole", "hour_started_at", "arrayMap(n -> n - 1, executions)"),
+    ):
+        latest = clickhouse.query(
+            "SELECT max({started:Identifier}) FROM {table:Identifier} WHERE service_instance_id = {of:String}",
+            parameters={"started": started, "table": table, "of": of},
+        ).first_row[0]
+        clickhouse.command(
+            f"ALTER TABLE {table} UPDATE executions = {fewer} WHERE service_instance_id = '{of}'"
+            f" AND {started} = '{latest:%Y-%m-%d %H:%M:%S}' SETTINGS mutations_sync = 1"
+        )
+    names = ("service_instance_id", "rollup")
+    found = ask(clickhouse, "rollup_differences", **{"from": began - timedelta(hours=2)})
+    assert sorted((*(row[name] for name in names), row["executions_stored"], *row["differing"]) for row in found) == [
+        ("kept", "cell_graphs", 1500, "executions"),
+        ("whole", "cell_windows", 50, "executions"),
+        ("whole", "engine_half_hours", 50, "executions"),
+        ("whole", "engine_seconds", 50, "executions"),
+        ("whole", "graph_hours", 50, "executions"),
+    ]
 
 
 def test_a_clock_beyond_reason_stops_nothing(clickhouse: Client) -> None:

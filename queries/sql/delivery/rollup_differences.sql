@@ -1,4 +1,5 @@
 -- question: Do the rollups say what the executions say: which 30 s of which engine differ, and in what?
+-- uses: dropped_windows
 -- parameter from: DateTime64(9, 'UTC') = -1d | From the 30 s window of this instant on.
 -- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Before the 30 s window of this instant.
 -- parameter service_instance_id: String = '' | One engine instance; '' is any.
@@ -8,7 +9,7 @@
 -- column rollup [] | The table that differs from graph_executions. A second of `engine_seconds` has 32 bits, and begins anew after 7 February 2106: it is not looked at of an engine whose clock has been beyond. Later windows are not looked at of any.
 -- column executions_stored [executions] | What graph_executions has.
 -- column executions_rolled_up [executions] | What the rollup has.
--- column differing [] | The counts, sums and extremes that differ.
+-- column differing [] | The counts, sums and extremes that differ. Where sampling dropped executions, only `executions`, and only where the rollup has fewer than are stored and were dropped together.
 -- table: service_instance_id, window_started_at, rollup, executions_stored, executions_rolled_up, differing
 -- example: tachograph query rollup_differences --param from=-30d
 SELECT *
@@ -20,12 +21,13 @@ FROM
         one.1 AS rollup,
         stored[1] AS executions_stored,
         one.2[1] AS executions_rolled_up,
+        -- What sampling dropped is counted by rollups and no longer stored: there, only that a rollup lacks something can be said.
         -- By second, neither extremes nor sequence numbers are kept. An hour is settled after executions arrived: what a window
         -- has got since then is no difference.
         arrayFilter(
-            (name, is_kept, figure, rolled_up) -> is_kept AND figure != rolled_up,
+            (name, is_kept, figure, rolled_up) -> is_kept AND if(is_dropped, name = 'executions' AND rolled_up < figure + dropped_at_least, figure != rolled_up),
             ['executions', 'tokens', 'GPU time', 'plain wall time', 'speculative wall time', 'first submission', 'last submission', 'sequence numbers', 'sum of sequence numbers', 'sum of their squares', ''],
-            arrayMap(place -> multiIf(rollup = 'engine_seconds', place <= 5, rollup = 'graph_hours', place IN (1, 3) AND one.2[11] = stored[11], place <= 10), range(1, 12)),
+            arrayMap(place -> multiIf(rollup = 'engine_seconds', place <= 5, rollup = 'graph_hours', place IN (1, 3) AND one.2[11] = stored[11] AND stored[11] > 0, place <= 10), range(1, 12)),
             stored,
             one.2
         ) AS differing
@@ -35,6 +37,8 @@ FROM
             service_instance_id,
             window_started_at,
             arrayResize(anyIf(sums, source = 'graph_executions'), 11) AS stored,
+            countIf(source = 'dropped_windows') > 0 AS is_dropped,
+            sumIf(sums[1], source = 'dropped_windows') AS dropped_at_least,
             arrayMap(
                 rollup -> (rollup, arrayResize(groupArrayIf(sums, source != 'graph_executions')[indexOf(groupArrayIf(source, source != 'graph_executions'), rollup)], 11)),
                 ['cell_graphs', 'cell_windows', 'engine_seconds', 'graph_hours']
@@ -99,6 +103,12 @@ FROM
                 AND window_started_at < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
                 AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
             GROUP BY service_instance_id, window_started_at
+            UNION ALL
+            SELECT 'dropped_windows', service_instance_id, dropped_window, [sum(dropped)]
+            FROM dropped_windows
+            WHERE dropped_window >= toStartOfInterval({from:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+                AND dropped_window < toStartOfInterval({to:DateTime64(9, 'UTC')}, INTERVAL 30 SECOND)
+            GROUP BY service_instance_id, dropped_window
         )
         GROUP BY service_instance_id, window_started_at
     )
@@ -112,18 +122,22 @@ FROM
         service_instance_id,
         half_hour,
         'engine_half_hours',
-        sumIf(sums[1], is_stored),
-        sumIf(sums[1], NOT is_stored),
+        sumIf(sums[1], source = 'graph_executions') AS executions_stored,
+        sumIf(sums[1], source = 'engine_half_hours') AS executions_rolled_up,
         arrayFilter(
-            (name, figure, rolled_up) -> figure != rolled_up,
+            (name, figure, rolled_up) -> if(
+                countIf(source = 'dropped_windows') > 0,
+                name = 'executions' AND rolled_up < figure + sumIf(sums[1], source = 'dropped_windows'),
+                figure != rolled_up
+            ),
             ['executions', 'tokens', 'plain wall time', 'speculative wall time', 'first submission', 'last submission', 'last completion', 'cells', 'windows'],
-            sumForEachIf(sums, is_stored),
-            sumForEachIf(sums, NOT is_stored)
+            sumForEachIf(sums, source = 'graph_executions'),
+            sumForEachIf(sums, source = 'engine_half_hours')
         ) AS differing
     FROM
     (
         SELECT
-            true AS is_stored,
+            'graph_executions' AS source,
             service_instance_id,
             toStartOfInterval(e.started_at, INTERVAL 30 MINUTE) AS half_hour,
             max(received_at) AS last_received_at,
@@ -139,7 +153,7 @@ FROM
         GROUP BY service_instance_id, half_hour
         UNION ALL
         SELECT
-            false, service_instance_id, half_hour_started_at, max(h.last_received_at),
+            'engine_half_hours', service_instance_id, half_hour_started_at, max(h.last_received_at),
             [toInt64(sum(h.executions)), ifNull(sum(cells_tokens), 0), sum(cells_plain_ns), sum(cells_speculative_ns),
                 toUnixTimestamp64Nano(min(h.first_started_at)), toUnixTimestamp64Nano(max(h.last_started_at)), toUnixTimestamp64Nano(max(h.last_ended_at)),
                 toInt64(sum(cells_within) + uniqExactIf(reaching_cell, reaching_cell != '')), toInt64(uniqExactArray(h.windows_started_at))]
@@ -148,9 +162,17 @@ FROM
             AND half_hour_started_at <= subtractSeconds({to:DateTime64(9, 'UTC')}, 1800)
             AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
         GROUP BY service_instance_id, half_hour_started_at
+        UNION ALL
+        SELECT 'dropped_windows', service_instance_id, toStartOfInterval(dropped_window, INTERVAL 30 MINUTE) AS half_hour, toDateTime64(0, 3, 'UTC'), [sum(dropped)]
+        FROM dropped_windows
+        WHERE dropped_window >= {from:DateTime64(9, 'UTC')}
+            AND dropped_window < {to:DateTime64(9, 'UTC')}
+        GROUP BY service_instance_id, half_hour
     )
     GROUP BY service_instance_id, half_hour
-    HAVING count() = 2 AND min(last_received_at) = max(last_received_at) AND notEmpty(differing)
+    HAVING countIf(source != 'dropped_windows') = 2
+        AND minIf(last_received_at, source != 'dropped_windows') = maxIf(last_received_at, source != 'dropped_windows')
+        AND notEmpty(differing)
 )
 ORDER BY window_started_at, service_instance_id, rollup
 LIMIT {limit:UInt64}
