@@ -1,4 +1,6 @@
 -- part: The 30 s windows of cells whose executions sampling dropped, and how many it dropped there at least: of a cell that reaches over several windows, how many it dropped of each is not known.
+-- parameter from: DateTime64(9, 'UTC') = -1d | From the 30 s window of this instant on.
+-- parameter to: DateTime64(9, 'UTC') = 2200-01-01 00:00:00 | Before the 30 s window of this instant.
 -- parameter service_instance_id: String = '' | One engine instance; '' is any.
 SELECT
     service_instance_id,
@@ -18,10 +20,12 @@ FROM
             min(c.first_started_at) AS day_first_started_at, max(c.last_started_at) AS day_last_started_at,
             max(c.executions) AS day_executions
         FROM cell_samples AS c
-        WHERE true
+        -- The row that says so holds all of the cell's day. A cell lasts an hour at most.
+        WHERE dropped_at > toDateTime64(0, 3, 'UTC')
+            AND addSeconds(last_started_at, 3630) >= {from:DateTime64(9, 'UTC')}
+            AND subtractSeconds(first_started_at, 3630) < {to:DateTime64(9, 'UTC')}
             AND ({service_instance_id:String} = '' OR service_instance_id = {service_instance_id:String})
         GROUP BY service_instance_id, cell, received_on
-        HAVING max(c.dropped_at) > toDateTime64(0, 3, 'UTC')
     )
     GROUP BY service_instance_id, cell
 )
