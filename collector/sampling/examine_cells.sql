@@ -1,7 +1,8 @@
 -- Examines the cells between `from` and `to` whose verdict is final: which of them have anything about them for which
 -- somebody might want their executions? Each bound is nearer than the one from which queries and findings speak of it, so
 -- that the unsure are kept. The first reason counts. docs/sampling.md lists them.
--- Parameters: from, to, settled_s, keeps_marked, share (of healthy cells kept whole, in 1/65536).
+-- Of every so many engines (parts) one (part), by a hash: memory goes with their executions.
+-- Parameters: from, to, parts, part, settled_s, keeps_marked, share (of healthy cells kept whole, in 1/65536).
 INSERT INTO cell_samples (received_on, service_instance_id, cell, first_started_at, last_started_at, executions, reason, examined_at)
 WITH
 final AS (
@@ -20,6 +21,7 @@ final AS (
         max(w.judgement) AS latest
     FROM cell_windows AS w
     WHERE window_started_at >= subtractSeconds({from:DateTime64(9, 'UTC')}, 30) AND window_started_at <= {to:DateTime64(9, 'UTC')}
+        AND sipHash64(service_instance_id) % {parts:UInt32} = {part:UInt32}
         AND (service_instance_id, cell) NOT IN (
             SELECT service_instance_id, cell FROM cell_samples
             WHERE first_started_at >= {from:DateTime64(9, 'UTC')} AND first_started_at <= {to:DateTime64(9, 'UTC')}
@@ -154,6 +156,7 @@ speculating AS (
             OR notEmpty(arrayExcept(groupUniqArrayArray(promising_candidates), groupUniqArrayArray(graphs))) AS can_speculate
     FROM cell_windows
     WHERE window_started_at >= subtractSeconds({from:DateTime64(9, 'UTC')}, 630) AND window_started_at <= addSeconds({to:DateTime64(9, 'UTC')}, 600)
+        AND sipHash64(service_instance_id) % {parts:UInt32} = {part:UInt32}
     GROUP BY service_instance_id
 )
 SELECT

@@ -3,8 +3,11 @@
 from typing import Final, NamedTuple
 
 SETTLED_S_MIN: Final = 600
+SETTLED_S_MAX: Final = 7 * 86_400
+"""A look goes through all cells that arrived within this and two days."""
 CONTEXT_S_MIN: Final = 600
 """As far as queries look for what a graph costs: nearer, a verdict could change."""
+CONTEXT_S_MAX: Final = SETTLED_S_MAX
 
 
 class SamplingRules(NamedTuple):

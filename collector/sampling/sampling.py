@@ -4,7 +4,8 @@ Everything is decided in the store, from what is stored, and written to `cell_sa
 process that ends half-way goes on where it was, and two at once do the same twice.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -19,6 +20,10 @@ LOOK_BACK_S: Final = 2 * 86_400
 STRETCHES_AT_ONCE: Final = 6
 CELLS_AT_ONCE: Final = 2_000
 """Dropped by one statement."""
+CELLS_OF_A_PART: Final = 100_000
+"""Looked at by one statement, on average: it takes memory with each."""
+EXECUTIONS_OF_A_PART: Final = 5_000_000
+"""The same of a statement that reads executions."""
 _SETTINGS: Final[dict[str, Any]] = {
     "max_threads": 1,
     "max_memory_usage": 2 * 1024**3,
@@ -27,6 +32,14 @@ _SETTINGS: Final[dict[str, Any]] = {
     "lightweight_deletes_sync": 2,
     "mutations_sync": 2,
 }
+_CELLS: Final = """
+SELECT uniq(service_instance_id, cell) FROM cell_windows
+WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
+"""
+_EXECUTIONS: Final = """
+SELECT sum(executions) FROM cell_windows
+WHERE window_started_at >= subtractSeconds({from:DateTime64(9, 'UTC')}, 150) AND window_started_at <= {to:DateTime64(9, 'UTC')}
+"""
 _DROP: Final = """
 DELETE FROM {place}
 WHERE service_instance_id IN {engines:Array(String)}
@@ -91,20 +104,25 @@ class Sampling:
     def run(self) -> Sampled:
         """Examine what has settled, drop what is healthy, and say what came of it so far."""
         self.examine()
-        while not self._is_ending() and self.drop() == CELLS_AT_ONCE:
+        while not self._is_ending() and self.drop() >= CELLS_AT_ONCE:
             pass
         self.tidy()
         return self.told()
 
     def examine(self) -> int:
-        """Examine the cells of so many stretches of ten minutes, and return how many stretches were found."""
-        values = {"look_back_s": self._look_back_s, "settled_s": self._rules.settled_s, "stretches": STRETCHES_AT_ONCE}
-        stretches = self._query(_statement("unexamined_cells"), values)
-        for first, last in stretches:
+        """Examine the cells of so many stretches of ten minutes, the oldest, and return how many stretches were found."""
+        values = {"settled_s": self._rules.settled_s, "stretches": STRETCHES_AT_ONCE}
+        found: dict[int, tuple[datetime, datetime]] = {}
+        for stretch, first, last in self._of_all_parts("unexamined_cells", values):
+            earliest, latest = found.get(stretch, (first, last))
+            found[stretch] = min(first, earliest), max(last, latest)
+        # Each part told its own oldest, so all of those that are the oldest of all.
+        oldest = sorted(found.items())[:STRETCHES_AT_ONCE]
+        for _, (first, last) in oldest:
             if self._is_ending():
                 break
             self.examine_between(first - _TICK, last + _TICK)
-        return len(stretches)
+        return len(oldest)
 
     def examine_between(self, first: datetime, last: datetime) -> None:
         """Examine the cells that lie between, by the engines' clocks, and whose verdict is final and old enough."""
@@ -116,17 +134,24 @@ class Sampling:
             "keeps_marked": rules.keeps_marked,
             "share": round(rules.share * 65_536),
         }
-        self._command(_statement("examine_cells"), values)
+        for part in self._parts(_EXECUTIONS, values, EXECUTIONS_OF_A_PART):
+            self._command(_statement("examine_cells"), {**values, **part})
 
     def drop(self) -> int:
-        """Drop the executions of healthy cells, the oldest first, and return of how many cells: `CELLS_AT_ONCE` at most."""
-        values = {"look_back_s": self._look_back_s, "context_s": self._rules.context_s, "cells_max": CELLS_AT_ONCE}
-        cells = [(str(engine), str(cell)) for engine, cell in self._query(_statement("cells_to_drop"), values)]
-        if cells:
-            engines = sorted({engine for engine, _ in cells})
-            self._command(_DROP.replace("{place}", self._place), {"cells": cells, "engines": engines})
-            self._command(_DROPPED, {"cells": cells})
-        return len(cells)
+        """Drop the executions of healthy cells, the oldest first, and return of how many: of each part `CELLS_AT_ONCE` at most."""
+        values = {"context_s": self._rules.context_s, "cells_max": CELLS_AT_ONCE}
+        # Of all parts together: a deletion costs by the executions that it passes, not by those that it hides.
+        cells = [(str(engine), str(cell)) for _, engine, cell in sorted(self._of_all_parts("cells_to_drop", values))]
+        dropped = 0
+        while dropped < len(cells) and not self._is_ending():
+            self._drop(cells[dropped : dropped + CELLS_AT_ONCE])
+            dropped = min(dropped + CELLS_AT_ONCE, len(cells))
+        return dropped
+
+    def _drop(self, cells: list[tuple[str, str]]) -> None:
+        engines = sorted({engine for engine, _ in cells})
+        self._command(_DROP.replace("{place}", self._place), {"cells": cells, "engines": engines})
+        self._command(_DROPPED, {"cells": cells})
 
     def tidy(self) -> int:
         """Give back the disk of days that are past: until then, what is dropped is only hidden, or gone by a merge."""
@@ -144,6 +169,21 @@ class Sampling:
         settings = {**self._query_settings(), "optimize_aggregation_in_order": 1}
         ((examined, cells, executions),) = self._client.query(_TOLD, settings=settings).result_rows
         return Sampled(int(examined), int(cells), int(executions))
+
+    def _of_all_parts(self, name: str, values: dict[str, Any]) -> Iterator[Any]:
+        """Rows of a statement that is asked of one part of the engines after the other: some tell of the same stretch."""
+        values = {**values, "look_back_s": self._look_back_s}
+        for part in self._parts(_CELLS, values, CELLS_OF_A_PART):
+            yield from self._query(_statement(name), {**values, **part})
+
+    def _parts(self, count: str, values: dict[str, Any], at_once: int) -> Iterator[dict[str, int]]:
+        """What names each part of the engines, of which no cell speaks for another engine's, until nothing further is wanted."""
+        ((counted,),) = self._query(count, values)
+        parts = max(1, math.ceil(counted / at_once))
+        for part in range(parts):
+            if self._is_ending():
+                break
+            yield {"parts": parts, "part": part}
 
     def _query(self, sql: str, values: dict[str, Any]) -> list[Any]:
         return list(self._client.query(sql, parameters=values, settings=self._query_settings()).result_rows)

@@ -1,9 +1,10 @@
 -- Which stretches of ten minutes, by the engines' clocks, have cells whose verdict is final and that sampling has yet to
--- examine? The oldest first. A verdict is final when it counts every execution, was given 600 s after the last of them
--- arrived, and was settled_s ago.
+-- examine? The oldest first. Of every so many engines (parts) one (part), by a hash: memory goes with the cells that are
+-- looked at. A verdict is final when it counts every execution, was given 600 s after the last of them arrived, and was
+-- settled_s ago.
 -- Cells of clocks beyond reason, and those that span more than an hour, are never examined, and so kept.
--- Columns: first, the first submission of those cells; last, their last.
-SELECT min(cell_started_at) AS first, max(cell_last_started_at) AS last
+-- Columns: stretch, its number since 1970; first, the first submission of those cells; last, their last.
+SELECT toUInt32(intDiv(toUnixTimestamp64Nano(cell_started_at), 600000000000)) AS stretch, min(cell_started_at) AS first, max(cell_last_started_at) AS last
 FROM
 (
     SELECT
@@ -14,9 +15,11 @@ FROM
         max(w.judgement) AS latest
     FROM cell_windows AS w
     WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
+        AND sipHash64(service_instance_id) % {parts:UInt32} = {part:UInt32}
         AND (service_instance_id, cell) NOT IN (
             SELECT service_instance_id, cell FROM cell_samples
             WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
+                AND sipHash64(service_instance_id) % {parts:UInt32} = {part:UInt32}
             GROUP BY service_instance_id, cell
             HAVING max(reason) != '' OR max(dropped_at) != toDateTime64(0, 3, 'UTC')
         )
@@ -29,6 +32,7 @@ FROM
             (
                 SELECT service_instance_id, cell, max(s.executions) AS counted FROM cell_samples AS s
                 WHERE received_on >= toDate(subtractSeconds(now('UTC'), {look_back_s:UInt32}))
+                    AND sipHash64(service_instance_id) % {parts:UInt32} = {part:UInt32}
                 GROUP BY service_instance_id, cell, received_on
             )
             GROUP BY service_instance_id, cell
@@ -38,6 +42,6 @@ FROM
         AND cell_started_at >= toDateTime64('2000-01-01', 9, 'UTC') AND cell_last_started_at < toDateTime64('2100-01-01', 9, 'UTC')
         AND dateDiff('second', cell_started_at, cell_last_started_at) <= 3600
 )
-GROUP BY toStartOfInterval(cell_started_at, INTERVAL 600 SECOND)
-ORDER BY first
+GROUP BY stretch
+ORDER BY stretch
 LIMIT {stretches:UInt32}

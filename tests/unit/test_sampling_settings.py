@@ -53,6 +53,14 @@ def test_what_could_change_a_verdict_is_refused(monkeypatch: pytest.MonkeyPatch,
         settings(monkeypatch, **{f"sampling_{name}": value})
 
 
+@pytest.mark.parametrize("name", ["after_s", "context_s"])
+def test_no_look_goes_back_further_than_two_weeks_and_two_days(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    week_s = 7 * 86_400
+    assert getattr(settings(monkeypatch, **{f"sampling_{name}": week_s}), f"sampling_{name}") == week_s
+    with pytest.raises(ValueError, match=f"sampling_{name}"):
+        settings(monkeypatch, **{f"sampling_{name}": week_s + 1})
+
+
 def test_the_page_says_how_long_a_healthy_cell_stays() -> None:
     """The parts of the sum are those that the code goes by."""
     rules = SamplingRules()
