@@ -142,11 +142,11 @@ class Sampling:
         values = {"context_s": self._rules.context_s, "cells_max": CELLS_AT_ONCE}
         # Of all parts together: a deletion costs by the executions that it passes, not by those that it hides.
         cells = [(str(engine), str(cell)) for _, engine, cell in sorted(self._of_all_parts("cells_to_drop", values))]
-        dropped = 0
-        while dropped < len(cells) and not self._is_ending():
-            self._drop(cells[dropped : dropped + CELLS_AT_ONCE])
-            dropped = min(dropped + CELLS_AT_ONCE, len(cells))
-        return dropped
+        for first in range(0, len(cells), CELLS_AT_ONCE):
+            if self._is_ending():
+                return first
+            self._drop(cells[first : first + CELLS_AT_ONCE])
+        return len(cells)
 
     def _drop(self, cells: list[tuple[str, str]]) -> None:
         engines = sorted({engine for engine, _ in cells})

@@ -3,6 +3,7 @@
 Rows are those of the query catalogue; text that comes from engines is escaped before it meets Markdown.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
@@ -16,8 +17,8 @@ from dashboards.words.texts import clock, engine_label, escaped, percent, utc_te
 from engine_hooks.commands.counting import counted
 from queries.clocks_ahead import clock_words
 
-CLOCKS_TOLD: Final = 3
-INSTANCES_TOLD: Final = 3
+NAMED_MAX: Final = 3
+"""Hosts or instances that a warning names."""
 ENDED_AFTER: Final = timedelta(seconds=60)
 EDGE: Final = timedelta(milliseconds=1)
 """Lengths are told in s with a fraction, which is not exact."""
@@ -65,9 +66,8 @@ def clocks_sentence(cells: pd.DataFrame) -> str:
     engines = cells.drop_duplicates("service_instance_id").set_index("service_instance_id", drop=False)
     hosts = engines.host_name.where(engines.host_name != "", engines.service_instance_id)
     by_host = ahead_s.groupby(hosts.reindex(ahead_s.index)).max().sort_values(ascending=False, kind="stable")
-    told = ", ".join(f"{escaped(host)}: {clock_words(by)}" for host, by in by_host.head(CLOCKS_TOLD).items())
-    more = f" and {counted(len(by_host) - CLOCKS_TOLD, 'host')} more" if len(by_host) > CLOCKS_TOLD else ""
-    return f"{told}{more}. Cells are drawn as far as they do not lie in the future; set the clock by NTP."
+    told = named_first([f"{escaped(host)}: {clock_words(by)}" for host, by in by_host.items()], "host")
+    return f"{told}. Cells are drawn as far as they do not lie in the future; set the clock by NTP."
 
 
 def repeats_sentence(repeated: pd.DataFrame, cells: pd.DataFrame) -> str:
@@ -82,15 +82,17 @@ def repeats_sentence(repeated: pd.DataFrame, cells: pd.DataFrame) -> str:
     instances = repeated.service_instance_id[repeated.service_instance_id.isin(cells.service_instance_id)]
     if instances.empty:
         return ""
-    named = ", ".join(escaped(str(one)) for one in instances.head(INSTANCES_TOLD))
-    more = (
-        f" and {counted(len(instances) - INSTANCES_TOLD, 'instance')} more" if len(instances) > INSTANCES_TOLD else ""
-    )
     return (
-        f"{named}{more}: submission numbers come more than once."
+        f"{named_first([escaped(str(one)) for one in instances], 'instance')}: submission numbers come more than once."
         " Several runs or ranks send under one service.instance.id, or executions are stored twice: every figure counts"
         " them together. `tachograph query repeated_numbers` lists all."
     )
+
+
+def named_first(names: Sequence[str], noun: str) -> str:
+    """The first of these, and how many more there are."""
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {counted(more, noun)} more" if more > 0 else "")
 
 
 def beyond_words(cells: pd.DataFrame, since: str, until: str) -> str:

@@ -24,7 +24,7 @@ from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import CELL_WINDOW_NS
 from engine_hooks.contract.span import EXECUTION_COLUMNS
 from queries.errors import UnknownCellError
-from queries.findings.findings import Kind
+from queries.findings.findings import Diagnosis, Kind
 from queries.findings.stored import find_in_cell
 from queries.postmortem.machine import json_of
 from queries.postmortem.markdown import markdown_of
@@ -161,6 +161,14 @@ def test_what_is_near_an_odd_cell_is_kept_and_what_is_far_goes(clickhouse: Clien
     assert kept == list(range(29, 50))
 
 
+def judged(client: Client, url: str, rounds: list[GraphExecution], at: int) -> tuple[str, Diagnosis]:
+    """Store them as the engine `whole`, and judge: the cell of one of them, and what is found in it."""
+    store(client, rounds, EngineResource("whole", host_name="a"))
+    judge(client)
+    cell = str(rounds[at].started_at // CELL_WINDOW_NS * 30)
+    return cell, find_in_cell(url, "whole", cell)
+
+
 def test_a_graph_that_became_slower_and_was_hardly_chosen_again_is_kept(
     clickhouse: Client, clickhouse_url: str
 ) -> None:
@@ -172,10 +180,7 @@ def test_a_graph_that_became_slower_and_was_hardly_chosen_again_is_kept(
             rounds[n] = one._replace(graph_name="P64")
         elif n >= slower:
             rounds[n] = one._replace(graph_gpu_time_ns=26_000_000, graph_wall_time_ns=26_000_000)
-    store(clickhouse, rounds, EngineResource("whole", host_name="a"))
-    judge(clickhouse)
-    cell = str(rounds[slower].started_at // CELL_WINDOW_NS * 30)
-    found = find_in_cell(clickhouse_url, "whole", cell)
+    cell, found = judged(clickhouse, clickhouse_url, rounds, slower)
     assert Kind.GRAPH_REGRESSION in {one.kind for one in found.findings}
     Sampling(clickhouse, RULES).run()
     assert reasons(clickhouse)["whole", cell] == "GPU times moved"
@@ -203,10 +208,7 @@ def test_acceptance_that_fell_is_seen_where_another_graph_was_chosen_at_once(
             "batch_tokens_emitted": 4 + tokens,
         }
         rounds[n] = one._replace(graph_name=graph, **given, **charged)
-    store(clickhouse, rounds, EngineResource("whole", host_name="a"))
-    judge(clickhouse)
-    cell = str(rounds[fell].started_at // CELL_WINDOW_NS * 30)
-    found = find_in_cell(clickhouse_url, "whole", cell)
+    cell, found = judged(clickhouse, clickhouse_url, rounds, fell)
     assert Kind.ACCEPTANCE_COLLAPSE in {one.kind for one in found.findings}
     Sampling(clickhouse, RULES).run()
     assert reasons(clickhouse)["whole", cell] == "acceptance moved"
