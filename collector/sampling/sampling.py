@@ -43,8 +43,10 @@ WHERE window_started_at >= subtractSeconds({from:DateTime64(9, 'UTC')}, 150) AND
 _DROP: Final = """
 DELETE FROM {place}
 WHERE service_instance_id IN {engines:Array(String)}
-    AND (service_instance_id, if(cell_id != '', toString(cell_id), toString(intDiv(toUnixTimestamp64Nano(started_at), 30000000000) * 30)))
-        IN {cells:Array(Tuple(String, String))}
+    AND toUnixTimestamp64Milli(received_at) <= transform(
+        concat(service_instance_id, '\n', if(cell_id != '', toString(cell_id), toString(intDiv(toUnixTimestamp64Nano(started_at), 30000000000) * 30))),
+        {cells:Array(String)}, {received_ms:Array(Int64)}, toInt64(-1)
+    )
 """
 _DROPPED: Final = """
 INSERT INTO cell_samples (received_on, service_instance_id, cell, first_started_at, last_started_at, executions, reason, examined_at, dropped_at)
@@ -74,6 +76,15 @@ class Sampled(NamedTuple):
     """A cell whose executions arrived on two days counts twice; so in the next."""
     dropped_cells: int = 0
     dropped_executions: int = 0
+
+
+class _Healthy(NamedTuple):
+    """A cell that is to be dropped."""
+
+    engine: str
+    cell: str
+    received_ms: int
+    """When the last execution was received that it was found healthy by, Unix time by the collector's clock."""
 
 
 class Sampling:
@@ -141,17 +152,23 @@ class Sampling:
         """Drop the executions of healthy cells, the oldest first, and return of how many: of each part `CELLS_AT_ONCE` at most."""
         values = {"context_s": self._rules.context_s, "cells_max": CELLS_AT_ONCE}
         # Of all parts together: a deletion costs by the executions that it passes, not by those that it hides.
-        cells = [(str(engine), str(cell)) for _, engine, cell in sorted(self._of_all_parts("cells_to_drop", values))]
+        found = sorted(self._of_all_parts("cells_to_drop", values))
+        cells = [_Healthy(str(engine), str(cell), int(received_ms)) for _, engine, cell, received_ms in found]
         for first in range(0, len(cells), CELLS_AT_ONCE):
             if self._is_ending():
                 return first
             self._drop(cells[first : first + CELLS_AT_ONCE])
         return len(cells)
 
-    def _drop(self, cells: list[tuple[str, str]]) -> None:
-        engines = sorted({engine for engine, _ in cells})
-        self._command(_DROP.replace("{place}", self._place), {"cells": cells, "engines": engines})
-        self._command(_DROPPED, {"cells": cells})
+    def _drop(self, cells: list[_Healthy]) -> None:
+        """What arrived since it was asked which cells are healthy stays, by what each was known by then."""
+        values = {
+            "engines": sorted({one.engine for one in cells}),
+            "cells": [f"{one.engine}\n{one.cell}" for one in cells],
+            "received_ms": [one.received_ms for one in cells],
+        }
+        self._command(_DROP.replace("{place}", self._place), values)
+        self._command(_DROPPED, {"cells": [(one.engine, one.cell) for one in cells]})
 
     def tidy(self) -> int:
         """Give back the disk of days that are past: until then, what is dropped is only hidden, or gone by a merge."""

@@ -16,6 +16,9 @@ def test_through_distributed_tables_all_is_as_with_plain_ones(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["differing"] == {}
+    cells_dropped, *left, executions_dropped = seen["overtaken"]
+    assert (cells_dropped, len(left), executions_dropped) == (2, 1, "[2950]")
+    assert left[0].endswith(", 50]")
     assert seen["views_astray"] == [[], ["fill_cell_graphs"]]
     sizes = seen["sizes"]
     assert sizes["record"] == 20_000

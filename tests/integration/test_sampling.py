@@ -358,6 +358,33 @@ def test_a_cell_that_more_arrives_for_after_it_was_examined_is_examined_again(cl
     assert sum(left(clickhouse).values()) == 3000
 
 
+def test_what_arrives_while_a_look_drops_is_late_and_stays(clickhouse: Client, clickhouse_url: str) -> None:
+    """Between the question and its deletions lie those of other cells, and on large fleets minutes."""
+    rounds = steady(60)
+    early, late = rounds[:-50], rounds[-50:]
+
+    class Overtaken(Sampling):
+        def _query(self, sql: str, values: dict[str, Any]) -> list[Any]:
+            rows = super()._query(sql, values)
+            if {"cells_max", "part"} <= values.keys():
+                store(clickhouse, late, EngineResource("whole", host_name="a"), 900 * S_NS)
+            return rows
+
+    store(clickhouse, early, EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    sampling = Overtaken(clickhouse, RULES)
+    sampling.examine()
+    assert sampling.drop() == 2
+    cell = str(late[0].started_at // S_NS // 30 * 30)
+    assert left(clickhouse) == {("whole", cell): 50}
+    assert sampling.told() == (2, 2, 2950)
+    assert judge_cells(clickhouse, 86_400, 100) > 0
+    story = told(clickhouse_url, cell, "whole").story
+    assert (story.executions, story.executions_dropped) == (50, 1450)
+    assert Sampling(clickhouse, RULES).run() == (2, 2, 2950)
+    assert left(clickhouse) == {("whole", cell): 50}
+
+
 def test_cells_whose_executions_are_gone_hold_up_no_others(clickhouse: Client) -> None:
     for n in range(STRETCHES_AT_ONCE):
         earlier = [one._replace(started_at=one.started_at - (n + 1) * 600 * S_NS) for one in steady(2)]
