@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import h11
 import uvicorn
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -21,6 +21,8 @@ _START_TIMEOUT_S = 10.0
 _NO_ROOM: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 )
+
+_STOPPING: Final = {"error": "the collector is stopping"}
 
 
 class ConnectionLimits(NamedTuple):
@@ -107,7 +109,7 @@ class HttpServer:
 
 
 class _AnsweredAtStop:
-    """An application whose requests are answered though the server stops under them: to come back (503)."""
+    """An application whose requests are answered though the server stops under them: to come back (503), and why."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -126,7 +128,7 @@ class _AnsweredAtStop:
             if scope["type"] != "http":
                 raise
             if not is_begun:
-                await Response(status_code=503, headers={"Retry-After": "1"})(scope, receive, send)
+                await JSONResponse(_STOPPING, 503, {"Retry-After": "1"})(scope, receive, send)
 
 
 class _Spare:

@@ -5,9 +5,10 @@ import logging
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import grpc
 import httpx
@@ -19,8 +20,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from collector.acceptance import Outcome, StoreUnavailableError
+from collector.control.giving import CONTROL_PATH
+from collector.control.key import make_key, read_key
+from collector.control.names import TELL_RETENTION
+from collector.control.orders import Holdings, Orders
 from collector.http_server import HttpServer
 from collector.ports import bind, port_of
+from collector.receivers.control import ControlReceiver
 from collector.receivers.otlp_http import HttpReceiver
 from collector.service import Collector, CollectorSettings
 from collector.spool.database import spool_file
@@ -153,6 +159,29 @@ def test_so_is_who_asked_at_any_other_door(caplog: pytest.LogCaptureFixture) -> 
 
     answer = answered_at_stop(Starlette(routes=[Route("/", wait, methods=["POST"])]), "/", asked, caplog)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json() == {"error": "the collector is stopping"}
+
+
+def test_who_gave_an_order_is_told_why_it_has_no_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, may_end = threading.Event(), threading.Event()
+
+    def take_long(*_: object) -> str:
+        asked.set()
+        assert may_end.wait(60)
+        return "too late"
+
+    monkeypatch.setattr(Orders, "carry_out", take_long)
+    nothing = Holdings(lambda: nullcontext(None), "", {}, None)  # type: ignore[arg-type] -- no order gets to it
+    app = Starlette(routes=ControlReceiver(Orders(nothing), make_key(tmp_path)).routes)
+    try:
+        key = {"authorization": f"Bearer {read_key(tmp_path)}"}
+        answer = answered_at_stop(app, f"{CONTROL_PATH}/{TELL_RETENTION}", asked, caplog, content=b"{}", headers=key)
+    finally:
+        may_end.set()
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json() == {"error": "the collector is stopping"}
 
 
 class Silent:
@@ -167,7 +196,7 @@ class Silent:
 
 
 def answered_at_stop(
-    app: Starlette, path: str, asked: threading.Event, caplog: pytest.LogCaptureFixture
+    app: Starlette, path: str, asked: threading.Event, caplog: pytest.LogCaptureFixture, **sent: Any
 ) -> httpx.Response:
     """What a request is told that waits when its server stops; nothing is raised on the way."""
     listening = bind("127.0.0.1", 0, "no setting")
@@ -175,9 +204,8 @@ def answered_at_stop(
     url = f"http://127.0.0.1:{port_of(listening)}{path}"
     with ThreadPoolExecutor() as sending, caplog.at_level(logging.ERROR):
         server.start()
-        answer: Future[httpx.Response] = sending.submit(
-            httpx.post, url, content=request(1), headers=PROTOBUF, timeout=60
-        )
+        sent = {"content": request(1), "headers": PROTOBUF, **sent}
+        answer: Future[httpx.Response] = sending.submit(httpx.post, url, timeout=60, **sent)
         assert asked.wait(60)
         server.stop()
         told = answer.result(30)
