@@ -36,6 +36,8 @@ class ConnectionLimits(NamedTuple):
     """From opening a spare connection to the end of its headers."""
     spare_s: float = 10.0
     """From opening it to its end, whether its answer was read or not."""
+    turned_away_s: float = 2.0
+    """From turning a connection away to its end: over TLS, a client that does not agree to its close keeps it so long."""
     head_bytes: int = 64 * 1024
     """Request line and headers."""
     head_s: float = 10.0
@@ -222,3 +224,6 @@ class _Connection(H11Protocol):
         self._count("connections")
         self.transport.write(_NO_ROOM)
         self.transport.close()
+        if self._end_due is not None:
+            self._end_due.cancel()
+        self._end_due = self.loop.call_later(self._limits.turned_away_s, self.transport.abort)

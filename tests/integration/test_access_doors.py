@@ -1,7 +1,10 @@
 """OTLP's doors with credentials and certificates: stock exporters get in with the right ones, and nobody else."""
 
 import logging
+import os
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import grpc
@@ -16,6 +19,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from collector.access.access import Access, Reader
 from collector.access.certificate import Certificate
 from collector.access.secret import given_secrets, secrets_in
+from collector.http_server import ConnectionLimits
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.errors import SendError
@@ -210,6 +214,27 @@ def test_a_kept_connection_does_not_hold_up_the_end(
         assert caplog.records == []
 
 
+@pytest.mark.parametrize("spare", [0, 1], ids=["at once", "with a request that never comes"])
+def test_who_is_turned_away_takes_no_place_for_long(certificates: Certificates, spare: int) -> None:
+    """Over TLS a close waits for the client, which may never agree to it; left alone, for half a minute."""
+    access = Access(certificate=Certificate.load(certificates.certificate, certificates.key))
+    bounds = ConnectionLimits(connections=1, spare=spare, spare_head_s=0.1, spare_s=600, turned_away_s=0.1)
+    context = _verify(certificates)
+
+    def connected(doors: GuardedDoors) -> socket.socket:
+        plain = socket.create_connection(("localhost", doors.http_port))
+        return opened.enter_context(context.wrap_socket(plain, server_hostname="localhost", suppress_ragged_eofs=False))
+
+    with guarded_doors(access, connections=bounds) as doors, ExitStack() as opened:
+        connected(doors)
+        turned_away = connected(doors)
+        assert turned_away.recv(65536).startswith(b"HTTP/1.1 503 ")
+        assert turned_away.recv(1) == b""  # TLS is at its end; whether the connection is, TCP tells.
+        below = opened.enter_context(socket.socket(fileno=os.dup(turned_away.fileno())))
+        below.settimeout(20)
+        assert below.recv(1) == b""
+
+
 def test_plain_text_is_not_answered(doors: GuardedDoors) -> None:
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://localhost:{doors.http_port}/healthz")
@@ -223,7 +248,6 @@ def test_plain_text_is_not_answered(doors: GuardedDoors) -> None:
 
 @pytest.mark.parametrize("version", ["TLSv1", "TLSv1_1"])
 def test_old_tls_is_refused(doors: GuardedDoors, certificates: Certificates, version: str) -> None:
-    import socket
     import ssl
     import warnings
 
