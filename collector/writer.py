@@ -99,9 +99,10 @@ class Writer:
 
     def no_room_in_spool(self) -> str:
         """The same as `Spool.no_room_for` has it, of a request of 64 KiB, or of the largest that was turned away lately."""
+        ever = self._turned_away.ever
         reason = self.spool.no_room_for(max(_USUAL_BYTES, self._turned_away.largest_bytes()))
         if not reason:
-            self._turned_away.end()
+            self._turned_away.end(ever)
         return reason
 
     def resting(self) -> AbstractContextManager[None]:

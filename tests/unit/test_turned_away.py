@@ -12,6 +12,7 @@ from structlog.typing import EventDict
 from collector.acceptance import Outcome, QueueFullError
 from collector.spool import turned_away
 from collector.spool.records import SpoolLimits
+from collector.spool.spool import Spool
 from collector.spool.turned_away import TurnedAway
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.fake_store import FakeStore, request, writing
@@ -42,8 +43,8 @@ def test_the_largest_has_to_have_room(logged: list[EventDict]) -> None:
         turned_away.add("the disk is full", size)
         clock.now_s += 10
     assert turned_away.largest_bytes() == 300
-    turned_away.end()
-    turned_away.end()
+    turned_away.end(turned_away.ever)
+    turned_away.end(turned_away.ever)
     assert turned_away.largest_bytes() == 0
     assert [event["bytes"] for event in logged[:3]] == [100, 300, 200]
     assert logged[3:] == [AGAIN | {"after_s": 30.0, "turned_away": 3}]
@@ -64,13 +65,35 @@ def test_what_begins_again_begins_anew(logged: list[EventDict]) -> None:
     clock = Clock()
     turned_away = TurnedAway(clock)
     turned_away.add("the disk is full", 300)
-    turned_away.end()
+    turned_away.end(turned_away.ever)
     clock.now_s += 500
     turned_away.add("the disk is full", 200)
     assert turned_away.largest_bytes() == 200
     clock.now_s += 1
-    turned_away.end()
+    turned_away.end(turned_away.ever)
     assert logged[-1] == AGAIN | {"after_s": 1.0, "turned_away": 1}
+
+
+def test_a_larger_request_that_is_turned_away_while_room_is_looked_for_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sender comes again after 5 s: until then /readyz would say that all is stored."""
+    large = request_of([SpanCase("1", attributes={"graph.sequence": 1, "cell.id": "x" * 100_000})])
+    bounds = SpoolLimits(bytes_max=80_000, free_bytes_min=0)
+    looked = Spool.no_room_for
+    with writing(FakeStore(), tmp_path, spool_limits=bounds) as written:
+
+        def overtaken(spool: Spool, size: int) -> str:
+            reason = looked(spool, size)
+            monkeypatch.setattr(Spool, "no_room_for", looked)
+            with pytest.raises(QueueFullError):
+                written.writer.accept(large, "http")
+            return reason
+
+        assert written.writer.spool_trouble() == ""
+        monkeypatch.setattr(Spool, "no_room_for", overtaken)
+        written.writer.spool_trouble()
+        assert "TACHOGRAPH_SPOOL_BYTES_MAX" in written.writer.spool_trouble()
 
 
 def test_a_log_that_nobody_reads_holds_up_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
