@@ -76,7 +76,7 @@ def change(
     # A running collector has its own pins and looks at those; what is set here pins as well, whoever carries it out.
     pinned = parsed_retention(settings.retention)
     check_pinned(pinned, table, days, "TACHOGRAPH_RETENTION: change it there, and where the collector has it")
-    with taker(settings) as orders:
+    with taker(settings, pinned) as orders:
         expiring = orders.carry_out(COUNT_EXPIRING, {"table": table, "days": days})
         if expiring and not yes:
             raise NotConfirmedError(

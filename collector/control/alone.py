@@ -1,6 +1,6 @@
 """Orders to a store that no collector has open."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 
 from collector.backup.making import Source
@@ -8,17 +8,19 @@ from collector.control.giving import ControlSettings
 from collector.control.orders import Holdings, OrderError, Orders
 from collector.spool.database import spool_file
 from collector.store.clickhouse import connect, engine_path, open_store
-from collector.store.retention import parsed_retention
 
 
 @contextmanager
-def orders_alone(settings: ControlSettings) -> Iterator[Orders]:
+def orders_alone(settings: ControlSettings, pinned: Mapping[str, int]) -> Iterator[Orders]:
     """Opens the store for as long as the context lasts. The caller holds the data directory.
+
+    Args:
+        settings: Which store.
+        pinned: What they pin, as `parsed_retention` has it.
 
     Raises:
         CollectorError: there is no store, or it cannot be opened.
     """
-    pinned = parsed_retention(settings.retention)
     if settings.clickhouse_url:
         with closing(connect(settings.clickhouse_url)) as client:
             yield Orders(Holdings(lambda: nullcontext(client), settings.clickhouse_cluster, pinned, None))

@@ -43,10 +43,14 @@ class Taker(Protocol):
 
 
 @contextmanager
-def taker(settings: ControlSettings) -> Iterator[Taker]:
+def taker(settings: ControlSettings, pinned: Mapping[str, int] | None = None) -> Iterator[Taker]:
     """The collector that runs on the data directory; where none does, the store itself.
 
     A URL that was named is obeyed: the collector is asked to carry out orders only where its store is that one.
+
+    Args:
+        settings: Where it is.
+        pinned: What `parsed_retention` makes of them, where the caller had to know; None has it parsed here.
 
     Raises:
         RetentionSettingError: what the settings pin cannot be, whoever would carry the orders out.
@@ -54,7 +58,7 @@ def taker(settings: ControlSettings) -> Iterator[Taker]:
     """
     from collector.store.retention import parsed_retention  # noqa: PLC0415 -- --help stays quick
 
-    parsed_retention(settings.retention)
+    pinned = parsed_retention(settings.retention) if pinned is None else pinned
     if not settings.clickhouse_url and not _is_there(settings.data_dir):
         raise NotTakenError(f"{settings.data_dir} holds no store: name the collector's --data-dir")
     spool = spool_file(settings.data_dir)
@@ -71,7 +75,7 @@ def taker(settings: ControlSettings) -> Iterator[Taker]:
         held = nullcontext()
     from collector.control.alone import orders_alone  # noqa: PLC0415 -- the engine takes a second
 
-    with held, orders_alone(settings) as orders:
+    with held, orders_alone(settings, pinned) as orders:
         yield orders
 
 

@@ -1,5 +1,6 @@
 """Who carries out an order: the collector that holds the data directory, or the store that a URL names."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from collector.control.giving import Door, NotTakenError, taker
 from collector.control.key import make_key
 from collector.control.names import TELL_STORE
 from collector.spool.database import hold, spool_file
+from collector.store import retention
 from collector.store.clickhouse import StoreError
 from collector.store.retention import RetentionError
 from tachograph import application
@@ -98,6 +100,34 @@ def test_what_is_pinned_holds_whoever_carries_it_out(
     assert isinstance(called.exception, RetentionError)
     assert str(called.exception).startswith(said)
     assert called.exception.exit_code == exit_code
+
+
+@pytest.mark.parametrize("url", ["", ITS_URL], ids=["a collector runs", "a server by its URL"])
+def test_what_is_pinned_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    parsed: list[str] = []
+    pair = retention._PAIR
+
+    class Counting:
+        def fullmatch(self, text: str) -> re.Match[str] | None:
+            parsed.append(text)
+            return pair.fullmatch(text)
+
+    monkeypatch.setattr(retention, "_PAIR", Counting())
+    with ExitStack() as running:
+        if not url:
+            make_key(tmp_path)
+            running.enter_context(hold(spool_file(tmp_path)))
+        called = CliRunner().invoke(
+            application(),
+            ["retention", "set", "graph_executions", "14", "--retention", "graph_executions=14"],
+            env={
+                "TACHOGRAPH_DATA_DIR": str(tmp_path),
+                "TACHOGRAPH_OTLP_HTTP_PORT": "9",
+                "TACHOGRAPH_CLICKHOUSE_URL": url,
+            },
+        )
+    assert isinstance(called.exception, StoreError if url else NotTakenError)
+    assert parsed == ["graph_executions=14"]
 
 
 def test_a_wrong_pin_is_refused_by_who_only_asks(held: Path) -> None:
