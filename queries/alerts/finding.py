@@ -11,6 +11,7 @@ from queries.alerts.bounded import Call, Calls, TooSlowError
 from queries.errors import QueriesError
 from queries.findings.findings import Diagnosis, EstimateInflation, Kind, Poison
 from queries.postmortem.story import cause_of
+from queries.record import executions_of, sampled_away
 
 WAIT_S: Final = 5.0
 """How long one evaluation waits for all of its findings."""
@@ -101,23 +102,28 @@ def telling(clickhouse_url: str) -> Tell:
     """Diagnoses stored cells."""
 
     def tell(instance: str, cell: str) -> str:
-        from queries.findings.stored import find_in_cell  # noqa: PLC0415 (scipy and numpy slow the start)
+        from queries.findings.diagnosis import diagnose  # noqa: PLC0415 (scipy and numpy slow the start)
+        from queries.findings.record import BEFORE_NS  # noqa: PLC0415 (as above)
+        from queries.findings.stored import neighbourhood_of  # noqa: PLC0415 (as above)
 
-        diagnosis = find_in_cell(clickhouse_url, instance, cell)
-        return in_words(diagnosis, cell, datetime.now(UTC))
+        recorded = executions_of(clickhouse_url, instance, cell, BEFORE_NS / 1e9)
+        diagnosis = diagnose(neighbourhood_of(clickhouse_url, recorded))
+        return in_words(diagnosis, cell, datetime.now(UTC), recorded.executions_dropped)
 
     return tell
 
 
-def in_words(diagnosis: Diagnosis, cell: str, at: datetime) -> str:
+def in_words(diagnosis: Diagnosis, cell: str, at: datetime, executions_dropped: int = 0) -> str:
     """What happened in which cell, as looked at when, since when, what it costs, and which execution did it.
 
+    It begins with how many of the cell's executions sampling dropped, where it did: the diagnosis is of the rest.
     '' where the cell is well: then nothing in it made an alert fire.
     """
     if diagnosis.is_well:
         return ""
     label = cause_of(diagnosis) if diagnosis.label is Kind.HEALTHY else diagnosis.label.value.replace("_", " ")
-    lines = [f"Cell {cell}, as of {at:%Y-%m-%d %H:%M:%S} UTC:", f"{label}: {_cost(diagnosis)}"]
+    said_first = [sampled_away(executions_dropped)] if executions_dropped else []
+    lines = [*said_first, f"Cell {cell}, as of {at:%Y-%m-%d %H:%M:%S} UTC:", f"{label}: {_cost(diagnosis)}"]
     for finding in diagnosis.findings[:2]:
         lines.append(f"- {finding.kind.value.replace('_', ' ')} since {_clock(finding.since_ns)}:")
         lines += [f"  {evidence.says}" for evidence in finding.evidence[:2]]

@@ -1,8 +1,8 @@
 """A cell as a timeline that https://ui.perfetto.dev opens: what the device and the host did, and what was believed.
 
 Chrome's trace event format (JSON object form). Three lanes (device, host, in flight), two counters for every
-candidate graph's estimate and for the queue depth, and a mark where an execution poisoned an estimate. Times are
-microseconds since the first submission; the zero's Unix time stands in `otherData`.
+candidate graph's estimate and for the queue depth, and a mark where an execution poisoned an estimate. Of a cell that
+sampling dropped, a mark at the beginning says that what is seen is the rest. Times are microseconds since the first submission; the zero's Unix time stands in `otherData`.
 
 Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 """
@@ -15,7 +15,7 @@ from engine_hooks.contract.execution import GraphExecution
 from queries.annotations.marks import Mark
 from queries.findings.findings import Diagnosis, Poison
 from queries.postmortem.story import after_began_ns, placed, poisons_of
-from queries.record import CellExecutions
+from queries.record import CellExecutions, sampled_away
 
 Event = dict[str, Any]
 
@@ -40,6 +40,7 @@ def trace_of(
     zero_ns = executions[0].started_at
     events = [
         *_lanes(recorded),
+        *_sampled_away(recorded.executions_dropped),
         *itertools.chain.from_iterable(_device(one, zero_ns) for one in executions),
         *_host(executions, zero_ns),
         *itertools.chain.from_iterable(_in_flight(one, zero_ns) for one in executions),
@@ -55,6 +56,7 @@ def trace_of(
             "service_instance_id": recorded.engine.service_instance_id,
             "host_name": recorded.engine.host_name,
             "cell": recorded.cell,
+            "executions_dropped": recorded.executions_dropped,
             "zero_unix_ns": str(zero_ns),
         },
     }
@@ -146,6 +148,20 @@ def _poison(poison: Poison, zero_ns: int) -> Event:
         "tid": _DEVICE,
         "args": {"graph_sequence": poison.sequence, "span_id": poison.span_id},
     }
+
+
+def _sampled_away(executions_dropped: int) -> Iterator[Event]:
+    if executions_dropped:
+        yield {
+            "ph": "i",
+            "s": "g",
+            "name": sampled_away(executions_dropped),
+            "cat": "sampling",
+            "ts": 0,
+            "pid": _PROCESS,
+            "tid": _DEVICE,
+            "args": {"executions_dropped": executions_dropped},
+        }
 
 
 def _noted(mark: Mark, zero_ns: int) -> Event:

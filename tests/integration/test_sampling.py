@@ -21,13 +21,15 @@ from collector.sampling.sampling import STRETCHES_AT_ONCE, Sampling
 from collector.store.client import StoreClient
 from dashboards.words.replays import replay_sentence
 from engine_hooks.contract.execution import EngineResource, GraphExecution
-from engine_hooks.contract.names import CELL_WINDOW_NS
+from engine_hooks.contract.names import CELL_WINDOW_NS, GraphKind
 from engine_hooks.contract.span import EXECUTION_COLUMNS
+from queries.alerts.finding import telling
 from queries.errors import UnknownCellError
 from queries.findings.findings import Diagnosis, Kind
 from queries.findings.stored import find_in_cell
 from queries.postmortem.machine import json_of
 from queries.postmortem.markdown import markdown_of
+from queries.postmortem.perfetto import trace_of
 from queries.postmortem.terminal import rendered
 from queries.postmortem.told import told
 from queries.replay import screen
@@ -283,6 +285,31 @@ def test_of_a_dropped_cell_what_came_late_is_never_told_as_the_whole(clickhouse:
     assert document["sampled_away"].startswith("Sampling dropped 1,450 executions of this cell: ")
     assert replay.exact
     assert replay_sentence(replay, replay.exact).startswith("Sampling dropped 1,450 executions of this cell: ")
+
+
+def test_alerts_and_timelines_of_a_dropped_cell_begin_with_what_is_gone(
+    clickhouse: Client, clickhouse_url: str
+) -> None:
+    """What came late is all that they are told of, and it is not well."""
+    rounds = steady(30)
+    store(clickhouse, rounds[:-50], EngineResource("whole", host_name="a"))
+    judge(clickhouse)
+    Sampling(clickhouse, RULES).run()
+    in_plain = {"graph_name": "decode", "graph_kind": GraphKind.PLAIN_DECODE, "batch_tokens_emitted": 4}
+    late = [one._replace(**in_plain) for one in rounds[-50:]]
+    store(clickhouse, late, EngineResource("whole", host_name="a"), 900 * S_NS)
+    cell = str(rounds[0].started_at // S_NS)
+    alert = telling(clickhouse_url)("whole", cell)
+    assert "tokens/s lost in that cell" in alert
+    one = told(clickhouse_url, cell, "whole")
+    timeline = trace_of(one.recorded, one.story.diagnosis)
+    assert timeline["otherData"]["executions_dropped"] == 1450
+    (mark,) = [event for event in timeline["traceEvents"] if event["ph"] == "i" and event["cat"] == "sampling"]
+    assert (mark["s"], mark["ts"]) == ("g", 0)
+    said = alert.splitlines()[0]
+    assert said.startswith("Sampling dropped 1,450 executions of this cell: ")
+    assert mark["name"] == said
+    assert one.story.headline.startswith(said)
 
 
 def test_what_was_dropped_is_no_difference_and_hides_none(clickhouse: Client) -> None:
