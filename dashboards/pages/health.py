@@ -20,6 +20,7 @@ from dashboards.words.health import (
     silence_sentence,
     silent_only,
     silent_table,
+    turned_away_sentence,
 )
 from dashboards.words.texts import escaped, with_code
 from engine_hooks.commands.counting import counted
@@ -40,7 +41,9 @@ def say_collector_problem(collected: Collected) -> None:
 
 
 def verdict(collected: Collected, silent: Answer) -> None:
-    """Whether all is well, in a sentence."""
+    """Whether all is well, in a sentence; before it, that senders are turned away."""
+    if full := turned_away_sentence(collected):
+        st.error(full, icon=":material/block:")
     if collected.known:
         well = not collected.troubles and not collected.problem and silent.rows.empty
         show = st.success if well else st.warning

@@ -42,10 +42,11 @@ def health_sentence(collected: Collected, silent: pd.DataFrame) -> str:
     """Whether what comes in is stored, and who fell silent; of a collector that is away, what was true last."""
     if collected.problem:
         return last_known_sentence(collected)
-    if collected.troubles:
+    if troubles_of(collected):
         told = f"**The collector does not store.** {reasons_of(collected)}. What it acknowledged is on disk and stored later."
     else:
-        told = f"**What comes in is stored;** {waiting_words(collected)} waiting."
+        taken = "was taken in" if turned_away_for(collected) else "comes in"
+        told = f"**What {taken} is stored;** {waiting_words(collected)} waiting."
     if aside := collected.state["spool"]["set_aside_requests"]:
         told += f" **{counted(aside, 'request')} set aside** that ClickHouse refuses: `tachograph spool list`."
     return f"{told} {silence_sentence(silent)}"
@@ -54,16 +55,52 @@ def health_sentence(collected: Collected, silent: pd.DataFrame) -> str:
 def last_known_sentence(collected: Collected) -> str:
     """That a collector does not answer, and how it fared when it last did."""
     ago = age(datetime.now(UTC) - collected.at) if collected.at else ""
-    stored = f"it did not store ({reasons_of(collected)})" if collected.troubles else "what came in was stored"
+    is_away_for = turned_away_for(collected)
+    taken = "it turned senders away, what it took in" if is_away_for else "what came in"
+    stored = f"it did not store ({reasons_of(collected)})" if troubles_of(collected) else f"{taken} was stored"
     return (
         f"**Whether anything comes in now, or is stored, is not known:** {ago} ago {stored}, and"
         f" {waiting_words(collected)} waited. While the collector is away nobody can tell which engines fell silent."
     )
 
 
+def turned_away_for(collected: Collected) -> str:
+    """Why the spool has no room for what is sent, as `/state` has it; '' where it has, or the collector tells nothing of it."""
+    return str(collected.state["spool"].get("turned_away_for", ""))
+
+
+def turned_away_sentence(collected: Collected) -> str:
+    """That senders are turned away, why, and what to do; '' where they are not, or nobody knows."""
+    reason = "" if collected.problem or not collected.known else turned_away_for(collected)
+    if not reason:
+        return ""
+    spool, disk = collected.state["spool"], collected.state["disk"]
+    why, advice = {
+        "disk_full": (
+            f"the disk of its spool is full ({bytes_text(disk['free_bytes'])} free of {bytes_text(disk['total_bytes'])})",
+            "Free some of it.",
+        ),
+        "disk_free": (
+            f"the disk of its spool has {bytes_text(disk['free_bytes'])} free, and {bytes_text(disk['free_bytes_min'])} are left free",
+            "Free some of it, or lower TACHOGRAPH_DISK_FREE_BYTES_MIN.",
+        ),
+        "spool_bytes": (
+            f"its spool holds as many bytes as it may ({bytes_text(spool['bytes_max'])})",
+            "See to it that what waits is stored, or raise TACHOGRAPH_SPOOL_BYTES_MAX.",
+        ),
+    }.get(reason, (escaped(reason), "`tachograph doctor` says more."))
+    return f"**The collector turns senders away:** {why}. {advice} Until then engines keep what they have room for."
+
+
+def troubles_of(collected: Collected) -> Mapping[str, str]:
+    """Why it does not store, by part. That senders are turned away for want of room in the spool is told by itself."""
+    is_told = bool(collected.known and turned_away_for(collected))
+    return {part: why for part, why in collected.troubles.items() if not (is_told and part == "spool")}
+
+
 def reasons_of(collected: Collected) -> str:
     """Why it does not store."""
-    return "; ".join(f"{escaped(part)}: {escaped(why)}" for part, why in collected.troubles.items())
+    return "; ".join(f"{escaped(part)}: {escaped(why)}" for part, why in troubles_of(collected).items())
 
 
 def waiting_words(collected: Collected) -> str:

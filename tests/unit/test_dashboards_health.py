@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,10 @@ import pandas as pd
 import pytest
 import streamlit as st
 
+from collector.spool.database import spool_file
+from collector.spool.spool import Spool, SpoolLimits
+from collector.telemetry.metrics import CollectorMetrics
+from collector.writer import Writer
 from dashboards.charts.ingest import ingest
 from dashboards.links import HEALTH_PAGE
 from dashboards.reading import collector
@@ -20,6 +25,8 @@ from dashboards.reading.collector import Collected, Sample
 from dashboards.reading.store import COLLECTOR_VARIABLE, RULES_VARIABLE
 from dashboards.words import health
 from queries.errors import RefusedError, UnreachableError
+from tests.fixtures.doors import PROTOBUF, serving
+from tests.fixtures.fake_store import FakeStore, request
 from tests.fixtures.otlp_files import requests_in
 from tests.fixtures.pages import NOWHERE, checked, page_opened, said
 from tests.fixtures.running import Addresses, running_collector
@@ -77,6 +84,23 @@ class TestPage:
         assert [metric.label for metric in app.metric][:2] == ["Coming in, spans/s", "Stored, executions"]
         assert "| http |" in text
         assert not app.error
+
+    def test_senders_that_are_turned_away_are_told_of_with_what_to_do(
+        self, labelled_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Of a collector whose disk has less free than is to be left free."""
+        limits = SpoolLimits(free_bytes_min=2**62)
+        with closing(Spool(spool_file(tmp_path), limits)) as spool:
+            metrics = CollectorMetrics()
+            with serving(Writer(spool, FakeStore, metrics), metrics) as doors:
+                assert doors.post(request(0), **PROTOBUF).status_code == 429
+                monkeypatch.setenv(COLLECTOR_VARIABLE, doors.traces_url.removesuffix("/v1/traces"))
+                app = page_opened(HEALTH_PAGE, labelled_url, monkeypatch)
+        (told,) = app.error
+        assert told.value.startswith("**The collector turns senders away:** the disk of its spool has ")
+        assert "lower TACHOGRAPH_DISK_FREE_BYTES_MIN." in told.value
+        assert "**What was taken in is stored;** nothing waiting." in app.warning[0].value
+        assert "does not store" not in said(app)
 
     def test_without_a_collector_it_shows_what_clickhouse_knows(
         self, labelled_url: str, monkeypatch: pytest.MonkeyPatch
@@ -150,6 +174,29 @@ class TestWords:
         )
         assert told.startswith("**The collector does not store.** clickhouse: it is away.")
         assert "2 requests set aside" in told
+
+    @pytest.mark.parametrize(
+        ("reason", "told"),
+        [
+            ("", ""),
+            ("disk_full", "the disk of its spool is full (4.7 GiB free of 8.4 GiB). Free some of it."),
+            ("disk_free", "4.7 GiB free, and 1.0 GiB are left free. Free some of it, or lower TACHOGRAPH_DISK_"),
+            ("spool_bytes", "(10.0 GiB). See to it that what waits is stored, or raise TACHOGRAPH_SPOOL_BYTES_MAX."),
+            ("unheard_of", r"unheard\_of. `tachograph doctor` says more."),
+        ],
+    )
+    def test_why_senders_are_turned_away(self, reason: str, told: str) -> None:
+        reasons = {"spool": "it is full"} if reason else {}
+        here = Collected(state(turned_away_for=reason), reasons, at=NOW)
+        assert told in health.turned_away_sentence(here)
+        assert bool(health.turned_away_sentence(here)) == bool(reason)
+        both = replace(here, troubles=reasons | {"clickhouse": "it is away"})
+        assert "**The collector does not store.** clickhouse: it is away." in health.health_sentence(
+            both, pd.DataFrame()
+        )
+        away = replace(here, problem="no collector answers")
+        assert health.turned_away_sentence(away) == ""
+        assert ("turned senders away" in health.health_sentence(away, pd.DataFrame())) == bool(reason)
 
     def test_a_collector_that_is_away_is_told_of_in_the_past(self) -> None:
         seen = datetime.now(UTC) - timedelta(minutes=2)
