@@ -3,7 +3,7 @@
 import re
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 from xml.sax.saxutils import escape
 
@@ -165,12 +165,17 @@ def connect(url: str) -> Client:
     if is_silent_at(server):
         raise StoreAwayError(f"ClickHouse at {without_password(url)} did not answer within {FIRST_ANSWER_S:.0f} s")
     try:
-        with clickhouse_connect.get_client(dsn=server) as client:
+        with _client_of(server) as client:
             client.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": database})
-        return clickhouse_connect.get_client(dsn=server, database=database)
+        return _client_of(server, database=database)
     except ClickHouseError as error:
         kind = StoreError if _answered(error) else StoreAwayError
         raise kind(f"ClickHouse at {without_password(url)} {_said(error)}") from error
+
+
+def _client_of(server: str, **options: Any) -> Client:
+    """By a URL's own scheme: the driver would go by the port, and speak https on 443 and 8443 only."""
+    return clickhouse_connect.get_client(dsn=server, interface=urlsplit(server).scheme, **options)
 
 
 def is_silent_at(server: str) -> bool:

@@ -1,10 +1,12 @@
 """Opening the store, in processes of its own: one process opens one embedded engine at a time."""
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -185,6 +187,27 @@ def test_a_server_that_does_not_answer_is_one_clear_line_without_the_password() 
         connect("http://reader:secret@127.0.0.1:9/fleet")
     assert "secret" not in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_an_https_url_speaks_tls_on_every_port() -> None:
+    """The password of whoever writes https is never sent without."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def hear() -> None:
+            with suppress(OSError):
+                while True:
+                    taken, _ = listening.accept()
+                    with taken:
+                        heard.append(taken.recv(65536))
+
+        hearing = threading.Thread(target=hear)
+        hearing.start()
+        with pytest.raises(StoreError, match="did not answer"):
+            connect(f"https://reader:secret@127.0.0.1:{listening.getsockname()[1]}/fleet")
+        listening.shutdown(socket.SHUT_RDWR)
+        hearing.join()
+    assert {first[:1] for first in heard} == {b"\x16"}  # A handshake of TLS.
 
 
 @pytest.mark.parametrize(
