@@ -72,6 +72,8 @@ _CONFIG = """<clickhouse>
 # The driver tells a connection that failed by all the calls it went through, and at last why.
 _CAUSE = re.compile(r"\(Caused by \w+\((.+?)\)\)(?: executing HTTP request|$)")
 _PLACE = re.compile(r"^HTTPS?Connection(?:Pool)?\(host=.*?\): ")
+_READ_IN_VAIN: Final = "Read timed out"
+"""What urllib3 says of a server that took a question and sent nothing."""
 _LINKS = "backup-links"
 _IN_CONNECTION_STRING = re.compile(r"[?&%#+]")
 
@@ -161,7 +163,6 @@ def connect(url: str) -> Client:
         StoreError: it refuses.
     """
     server, database = split_url(url)
-    # The driver asks two questions at once, with the patience that a statement of minutes needs.
     if is_silent_at(server):
         raise StoreAwayError(f"ClickHouse at {without_password(url)} did not answer within {FIRST_ANSWER_S:.0f} s")
     try:
@@ -179,9 +180,23 @@ def _client_of(server: str, **options: Any) -> Client:
 
 
 def is_silent_at(server: str) -> bool:
-    """Whether nothing comes back from the server of a URL, though it may take the connection."""
+    """Whether nothing comes back from the server of a URL, though it may take the connection, or only to a ping.
+
+    A statement may well take minutes, and a server that works on one sends nothing meanwhile: only the two small questions
+    that the driver asks of every server tell one that hangs from one that is busy.
+    """
     parts = urlsplit(server)
-    return is_silent(server, "/ping", DEFAULT_PORTS.get(parts.scheme), *parse_qs(parts.query).get("ca_cert", [])[:1])
+    if is_silent(server, "/ping", DEFAULT_PORTS.get(parts.scheme), *parse_qs(parts.query).get("ca_cert", [])[:1]):
+        return True
+    if parts.scheme not in DEFAULT_PORTS:
+        return False
+    try:
+        _client_of(server, send_receive_timeout=FIRST_ANSWER_S).close()
+    except ClickHouseError as error:
+        return _READ_IN_VAIN in str(error)
+    except (OSError, ValueError, TypeError):  # Whoever asks there next says why.
+        return False
+    return False
 
 
 def _answered(error: ClickHouseError) -> bool:

@@ -2,7 +2,10 @@
 
 import re
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,8 @@ from collector.control.giving import NotTakenError
 from collector.control.key import make_key
 from collector.doctor.store import reading
 from collector.spool.database import hold, spool_file
-from collector.store.clickhouse import StoreAwayError, StoreError
+from collector.store import clickhouse
+from collector.store.clickhouse import StoreAwayError, StoreError, connect, is_silent_at
 from engine_hooks.first_answer import is_silent
 from queries.errors import UnreachableError
 from tachograph import application
@@ -56,6 +60,39 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setattr(engine_hooks.first_answer, "FIRST_ANSWER_S", 0.2)
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
         yield listening.getsockname()[1]
+
+
+class PingsOnly(BaseHTTPRequestHandler):
+    """Answers a ping, and hangs on all else until it may go."""
+
+    may_go: threading.Event
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"Ok.\n")
+
+    def do_POST(self) -> None:
+        self.may_go.wait(120)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def hanging_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Of a server that answers /ping and nothing else."""
+    monkeypatch.setattr(clickhouse, "FIRST_ANSWER_S", 1.0)
+    may_go = threading.Event()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Hanging", (PingsOnly,), {"may_go": may_go}))
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        may_go.set()
+        server.shutdown()
+        serving.join()
+        server.server_close()
 
 
 def commands_with(option: str) -> set[str]:
@@ -114,6 +151,23 @@ def test_a_silent_collector_is_told_in_one_line(arguments: list[str], port: int,
 def test_doctor_looks_at_a_silent_store_no_longer(port: int) -> None:
     with pytest.raises(StoreError, match="does not answer within"), reading(f"http://127.0.0.1:{port}/x"):
         pass
+
+
+@pytest.mark.parametrize("opened", [connect, lambda url: reading(url).__enter__()], ids=["commands", "doctor"])
+def test_a_server_that_answers_its_ping_and_hangs_is_silent(hanging_port: int, opened: Callable[[str], object]) -> None:
+    """To wait for it as for a statement of minutes would be in vain."""
+    asking = ThreadPoolExecutor()
+    asked = asking.submit(opened, f"http://127.0.0.1:{hanging_port}/x")
+    with pytest.raises(StoreError, match="not answer within"):
+        asked.result(60)
+    asking.shutdown()
+
+
+def test_only_reads_in_vain_are_silence(hanging_port: int) -> None:
+    assert is_silent_at(f"http://a:b@127.0.0.1:{hanging_port}/x")
+    assert not is_silent_at(f"https://127.0.0.1:{hanging_port}")
+    assert not is_silent_at(f"http://127.0.0.1:{hanging_port}/?nosuch=1")
+    assert not is_silent_at("http://127.0.0.1:9")
 
 
 def test_only_silence_is_silence(port: int) -> None:
