@@ -103,11 +103,13 @@ def beyond_words(cells: pd.DataFrame, since: str, until: str) -> str:
         since, until: The ends, as the queries take them; '' is none.
     """
     before = bool(since) and bool((cells.started_at < pd.Timestamp(since)).any())
-    after = bool(until) and bool((cells.ended_at > pd.Timestamp(until)).any())
+    beyond = cells.ended_at[cells.ended_at > pd.Timestamp(until)] if until else cells.ended_at[:0]
+    after = not beyond.empty
     if not before and not after:
         return ""
     which = "begin before it or end after it" if before and after else "begin before it" if before else "end after it"
-    grows = ", and their figures grow until they have ended" if after else ""
+    run_still = bool((beyond >= datetime.now(UTC) - ENDED_AFTER).any())
+    grows = ", and their figures grow until they have ended" if run_still else ""
     return f"Cells at the edge of this time that {which} are shown and counted whole{grows}."
 
 

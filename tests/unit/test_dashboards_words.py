@@ -135,7 +135,7 @@ def test_days_of_a_span_are_the_viewers() -> None:
     ("since", "until", "words"),
     [
         ("2026-11-01T00:00:00+00:00", "2026-11-01T00:01:00+00:00", ""),
-        ("2026-11-01T00:00:00+00:00", "2026-11-01T00:00:20+00:00", "end after it are shown and counted whole, and"),
+        ("2026-11-01T00:00:00+00:00", "2026-11-01T00:00:20+00:00", "end after it are shown and counted whole."),
         ("2026-11-01T00:00:10+00:00", "2026-11-01T00:01:00+00:00", "begin before it are shown and counted whole."),
         ("2026-11-01T00:00:10+00:00", "2026-11-01T00:00:20+00:00", "begin before it or end after it are shown"),
         ("", "2026-11-01T00:00:20+00:00", "that end after it"),
@@ -145,6 +145,14 @@ def test_cells_beyond_a_held_time_are_told_of(since: str, until: str, words: str
     told = beyond_words(cells(), since, until)
     assert words in told
     assert bool(told) == bool(words)
+
+
+def test_only_cells_that_still_run_at_the_edge_of_a_held_time_are_said_to_grow() -> None:
+    now = datetime.now(UTC)
+    until = (now - timedelta(seconds=20)).isoformat()
+    running = cells({"started_at": now - timedelta(seconds=40), "ended_at": now - timedelta(seconds=10)})
+    assert "counted whole, and their figures grow until" in beyond_words(running, "", until)
+    assert "grow" not in beyond_words(cells(), "", "2026-11-01T00:00:20+00:00")
 
 
 def test_a_way_opens_in_its_place_and_breaks_no_table() -> None:
