@@ -131,6 +131,15 @@ def test_one_round_on_time_clears_and_three_late_ones_charge_again() -> None:
     assert seen[3] > 0
 
 
+def test_two_rounds_on_time_acquit_and_six_late_ones_are_needed_again() -> None:
+    model, pipeline = fed([("P128", 1)] * 3 + [("P128", 60)] * 8 + [("P128", 1)] * 2)
+    charged = []
+    for _ in range(6):
+        model.record(pipeline.round("P128", 60 * MS))
+        charged.append(charged_ns(model, "P128", pipeline.observed_ns) > 0)
+    assert charged == [False] * 5 + [True]
+
+
 def test_while_the_host_is_slow_one_late_round_convicts_a_further_graph() -> None:
     model, pipeline = fed([("P108", 1), ("decode", 1)] * 8 + [("P128", 60)] * 8)
     model.record(pipeline.round("P108", 60 * MS))
@@ -181,6 +190,13 @@ def test_a_retry_in_vain_puts_off_the_others_and_one_on_time_brings_them_forward
     assert offers(model, "P108", in_vain_ns, in_vain_ns + 2 * S) == []
     model.record(pipeline.round("P128", MS))
     assert offers(model, "P108", pipeline.observed_ns, pipeline.observed_ns + S) != []
+
+
+def test_a_round_just_on_time_which_clears_nothing_brings_no_retry_forward() -> None:
+    model, pipeline = fed([("P128", 57)] * 8 + [("P108", 57)] + [("decode", 1)] * 10)
+    model.record(pipeline.round("P128", 27 * MS))  # on time by less than an eighth of its 28 ms
+    assert charged_ns(model, "P128", pipeline.observed_ns) > 0
+    assert offers(model, "P108", pipeline.observed_ns, pipeline.observed_ns + 100 * MS) == []
 
 
 def test_rounds_that_need_feedback_are_charged_their_handoff_and_no_gap_besides() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from engine_hooks.simulator.parameters import S_NS, Scenario, steady
 from queries.errors import CallError
-from queries.replay.closed_loop import closed_loop, counted, with_lost_ones
+from queries.replay.closed_loop import closed_loop, counted, error_percent, with_lost_ones
 from queries.replay.fitting import fitted
 from queries.replay.replaying import Form, replay_of
 from queries.replay.screen import as_json
@@ -64,3 +64,14 @@ def test_the_error_holds_the_spread_of_the_fit_and_the_misfit() -> None:
     low, high = loop.interval
     assert (low + high) / 2 == pytest.approx(loop.tokens_per_s)
     assert 0 < 100 * (high / loop.tokens_per_s - 1) == pytest.approx(loop.error_percent)
+
+
+@pytest.mark.parametrize(("acceptance_error", "calibration"), [(0.0, 0.0), (0.05, 0.0), (0.0, 0.03), (0.05, 0.03)])
+def test_the_error_is_the_prediction_interval_worked_out_by_hand(acceptance_error: float, calibration: float) -> None:
+    # Student's t of 2 degrees of freedom has its quantiles in closed form: of p, (2p - 1) * sqrt(2 / (4p (1 - p))).
+    t = 0.95 * (2 / (4 * 0.975 * 0.025)) ** 0.5
+    # Speeds of 90, 100 and 110: a mean of 100, a variance of 100, and a further run's of 4/3 of that.
+    of_runs = t**2 * (4 / 3 * 0.1**2 + acceptance_error**2)
+    assert error_percent([90, 100, 110], acceptance_error, calibration) == pytest.approx(
+        100 * (of_runs + calibration**2) ** 0.5
+    )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.names import GraphKind
 from engine_hooks.cost_model.registry import cost_model_named
 from engine_hooks.scheduler.graphs import Drafts
 from engine_hooks.simulator.draws import DraftOutcomes
@@ -14,7 +15,9 @@ from engine_hooks.simulator.parameters import MS_NS, S_NS, Engine, Pause, Rounds
 from engine_hooks.simulator.scenarios import changing
 from queries.replay.drafts import Verified, accepted_tokens, by_depth, fall_off_of, rate_of
 from queries.replay.fitting import fitted
+from queries.replay.prefills import prefills_of
 from queries.replay.stretches import Stretch, stretches_of
+from tests.fixtures.query_rows import round_of
 from tests.fixtures.replayed_cells import cell_of, live, tail_of
 
 QUIET = Engine(gpu_speed_sd=0, cell_acceptance_sd=0, lane_acceptance_sd=0)
@@ -130,6 +133,16 @@ def test_a_graph_that_changes_alone_changes_alone() -> None:
     assert last.gpu_factor * last.graph_gpu_factor.get("P128", 1) == pytest.approx(
         1.03 * first.gpu_factor * first.graph_gpu_factor.get("P128", 1), rel=0.005
     )
+
+
+def test_a_record_that_begins_with_a_prefill_has_its_prefills_by_tokens() -> None:
+    prefill = {"graph_kind": GraphKind.PREFILL, "batch_tokens_emitted": 0}
+    rounds = [
+        round_of(n, 20 * n, "prefill", 20, **prefill) if n % 5 == 0 else round_of(n, 20 * n, "P128", 20)
+        for n in range(20)
+    ]
+    # Sixteen rounds of ten tokens, and four prefills: too few to tell that they follow the clock.
+    assert prefills_of(rounds) == (40, 0.0)
 
 
 def test_prefills_follow_the_clock_or_the_tokens() -> None:
