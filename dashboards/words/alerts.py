@@ -18,6 +18,8 @@ from queries.alerts.states import State
 ALERTS_MAX = 50
 """Alerts listed of each kind; `tachograph alerts list` has all of them."""
 WORDS = {"no_data": "no data", "gone": "given up"}
+OVERLONG = re.compile(r"\b([\w.-]{18})[\w.-]{5,}([\w.-]{18})(?![\w.-])")
+"""A name of more than 40 letters, its two ends apart; a UUID has 36."""
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 """A time of day as rules and findings write it."""
 
@@ -60,11 +62,16 @@ def alert_row(alert: Alert, zone: tzinfo, *, is_alike: bool = False) -> list[str
         escaped(entry.labels.get("severity", "")),
         standing_words(alert),
         since(pd.Timestamp(entry.starts_at), zone, datetime.now(UTC)) if entry.starts_at else "",
-        in_a_cell(in_zone(entry.summary, zone)),
+        in_a_cell(with_short_names(in_zone(entry.summary, zone))),
         one_line(rule_and_host(alert)[1]),
         one_line(engine),
         lines_in_a_cell(in_zone(told.get("finding", ""), zone)),
     ]
+
+
+def with_short_names(text: str) -> str:
+    """The text with its overlong names by their two ends: unbroken, one would leave the columns beside it no room."""
+    return OVERLONG.sub(r"\1…\2", text)
 
 
 def in_a_cell(text: str) -> str:
@@ -147,7 +154,7 @@ def history_table(changes: pd.DataFrame, zone: tzinfo) -> str:
             f"{state_words(one.state)} (was {state_words(one.state_before)})",
             one_line(one.host_name),
             cell_link(one),
-            in_a_cell(in_zone(one.summary, zone)),
+            in_a_cell(with_short_names(in_zone(one.summary, zone))),
         ]
         for one in rows_of(changes)
     ]

@@ -185,3 +185,12 @@ def test_a_long_host_name_stays_on_its_line() -> None:
     assert "|" not in shown.replace("\\|", "")
     assert "title" not in one_line("gpu-node-024")
     assert one_line("") == ""
+
+
+def test_a_long_name_in_a_summary_leaves_the_finding_its_room() -> None:
+    host = f"gpu-node-{'x' * 90}-17"
+    uuid = "73a6748e-5b83-4a73-9ce5-2c0275bde263"
+    said = f"{host}: {uuid} sits in plain decode"
+    one = entry("A", State.FIRING)
+    row = alerts_table([Alert(replace(one, annotations={"summary": said, "finding": "f"}), ())], UTC).splitlines()[2]
+    assert rf"| gpu-node-xxxxxxxxx…{'x' * 15}-17\: {uuid} sits in plain decode |" in row
