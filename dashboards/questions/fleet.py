@@ -249,7 +249,7 @@ def legend_words(stretch_s: int) -> str:
     if not stretch_s:
         return (
             "Red along a cell's upper edge: stuck in plain decode. Along its lower edge: inflated estimates turned"
-            " decisions. Where there is room, S stands for the one and I for the other. Dark grey: no speculative graph to"
+            " decisions. Where there is room a cell says so: stuck or S, inflated or I. Dark grey: no speculative graph to"
             " choose from, or no decoding; the pale grey of the scale lies at the threshold. At the right tokens/s of the"
             " newest cell, or how far an engine that fell silent lies behind the newest one. Click a cell to open it."
         )

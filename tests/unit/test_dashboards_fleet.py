@@ -1,12 +1,13 @@
 """Large fleets: stretches instead of cells, pages instead of scrolling, and the order of rows."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from dashboards.charts.fleet_grid import COMPACT, fleet_grid, grid_rows
+from dashboards.charts.fleet_grid import COMPACT, SHORT_WORD_PX, flags_of, fleet_grid, grid_rows, mark
 from dashboards.questions import fleet
 from dashboards.questions.fleet import Filters
 from dashboards.questions.ranges import RANGES, TimeRange, held_range
@@ -302,7 +303,9 @@ def test_the_sentence_counts_stuck_cells_and_not_stretches() -> None:
 
 
 def test_what_the_marks_mean() -> None:
-    assert "inflated" in fleet.legend_words(0)
+    words = set(re.findall(r"\w+", fleet.legend_words(0).partition("a cell says so: ")[2].partition(".")[0]))
+    both = flags_of(True, True)
+    assert {*both, *mark(both, SHORT_WORD_PX)} == words - {"or"}, "whatever stands in a cell"
     assert "Dark grey: no speculative graph" in fleet.legend_words(0)
     assert "Each field is 30 minutes of cells" in fleet.legend_words(1800)
     assert "1 hour" in fleet.legend_words(3600)
