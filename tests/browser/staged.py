@@ -1,7 +1,8 @@
 """A stage for looking at every page: data that is the same each time, a collector that holds it, and the pages' addresses.
 
 A simulated fleet of six engines for eight minutes of 5 November 2026, the labelled cells of the 1st, the benchmark of
-two arms from the 2nd on, people's marks in each, alerts of every kind. What depends on the day of looking is only how
+two arms from the 2nd on, people's marks in each, alerts of every kind, engines of the 6th under whose one id two ranks
+send. What depends on the day of looking is only how
 long ago things were.
 """
 
@@ -49,10 +50,21 @@ from tests.fixtures.senders import eventually
 
 FLEET_BEGAN = datetime(2026, 11, 5, 20, tzinfo=UTC)
 FLEET_ENDED = FLEET_BEGAN + timedelta(minutes=8)
+RANKS_BEGAN = datetime(2026, 11, 6, 20, tzinfo=UTC)
+RANKS_ENDED = RANKS_BEGAN + timedelta(minutes=3)
+RANKS_ENGINES = 4
+"""One more than the Fleet page names."""
 LABELLED_BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
 STUCK_CELL_NOTED = LABELLED_BEGAN + timedelta(seconds=45)
 SENT_EVERY_S = 30
 HOSTS = ("gpu-node-001", "gpu-node-002", "gpu-node-003")
+FINDING = """Cell bench-r014, as of 2026-11-01 00:01:10 UTC:
+estimate inflation: 145 tokens/s lost in that cell (4,338 in 30 s)
+- estimate inflation since 2026-11-01 00:00:32 UTC:
+  Execution 784 of P128 held up the pipeline for 81.69 ms with 29.07 ms on the GPU, submitted at queue depth 0: the estimate of P128 rose from 30.12 to 38.73 ms.
+  1,948 decisions over 27.0 s took decode in place of P128, which at its true cost would have won: 4,338 tokens lost.
+  poisoned by execution 784 of P128 at 2026-11-01 00:00:32 UTC, which lifted the estimate from 30.1 to 38.7 ms"""
+"""As an evaluator tells it with the alert."""
 MODELS = {"main": "exposed_mean", "pr-188": "drained_share"}
 """The cost model of each package."""
 
@@ -87,6 +99,7 @@ STATEMENT = "SELECT graph_name, count() AS executions FROM graph_executions GROU
 PLACES = (
     Place("fleet", f"?{urlencode(held(FLEET_BEGAN, FLEET_ENDED))}"),
     Place("fleet-all", "?range=all"),
+    Place("fleet-repeated", f"?{urlencode(held(RANKS_BEGAN, RANKS_ENDED))}"),
     Place("fleet-empty", "?range=10+min", has_chart=False),
     Place("cell", cell_address(STUCK_INSTANCE, STUCK_CELL)),
     Place("cell-execution", f"{cell_address(STUCK_INSTANCE, STUCK_CELL)}&execution=784"),
@@ -129,6 +142,7 @@ def set_up(data_dir: Path) -> None:
     with closing(open_store(data_dir)) as client:
         apply_schema(client)
         store_fleet(client)
+        store_ranks(client)
         store_arms(client)
         store_marks(client)
         store_history(client)
@@ -136,31 +150,57 @@ def set_up(data_dir: Path) -> None:
         judge_cells(client, recent_s=int((datetime.now(UTC) - LABELLED_BEGAN).total_seconds()), stretches=1000)
 
 
+class Run(NamedTuple):
+    """One simulated run of an engine."""
+
+    began: datetime
+    ended: datetime
+    host: str
+    package: str
+    instance: str
+    seed: int
+
+
 def store_fleet(client: Client) -> None:
     """Six engines: on each host one that is fooled and one that is not, with the same luck."""
-    began_ns = int(FLEET_BEGAN.timestamp()) * S_NS
+    for seed, host in enumerate(HOSTS):
+        for package in MODELS:
+            instance = f"{host}-1793908800-{4000 + 7 * seed + len(package)}"
+            store_run(client, Run(FLEET_BEGAN, FLEET_ENDED, host, package, instance, seed))
+
+
+def store_ranks(client: Client) -> None:
+    """Engines whose two ranks send under one id at the same time, each with its own luck."""
+    for number in range(RANKS_ENGINES):
+        host = f"gpu-node-{11 + number:03}"
+        for rank in range(2):
+            run = Run(RANKS_BEGAN, RANKS_ENDED, host, "main", f"{host}-1793995200-{5000 + number}", 2 * number + rank)
+            store_run(client, run)
+
+
+def store_run(client: Client, run: Run) -> None:
+    """Simulate it, with its package's cost model, and store it as it arrived."""
+    began_ns = int(run.began.timestamp()) * S_NS
     scenario = Scenario(
         "fleet",
         phases=steady(delay_rate_hz=STUMBLE_RATE_HZ, delay_median_ns=STUMBLE_NS),
-        duration_ns=int((FLEET_ENDED - FLEET_BEGAN).total_seconds()) * S_NS,
+        duration_ns=int((run.ended - run.began).total_seconds()) * S_NS,
     )
-    for seed, host in enumerate(HOSTS):
-        for package, model in MODELS.items():
-            executions: list[GraphExecution] = []
-            labels = CellLabels(epoch_unix_ns=began_ns)
-            run_cell(scenario, model, seed, on_execution=executions.append, labels=labels)
-            resource = simulated_resource(
-                f"{host}-1793908800-{4000 + 7 * seed + len(package)}",
-                service_name="engine",
-                host_name=host,
-                engine_version="1",
-                engine_package=package,
-                engine_recipe="32-lanes",
-            )
-            # Each half minute arrives when it is over: what arrives before it ran is of a clock that is ahead.
-            halves = groupby(executions, lambda one: (one.started_at - began_ns) // (SENT_EVERY_S * S_NS))
-            arrivals = [(SENT_EVERY_S * (number + 1) + 1.0, resource, list(sent)) for number, sent in halves]
-            store(arrivals, client, VirtualTime("", began_ns))
+    executions: list[GraphExecution] = []
+    labels = CellLabels(epoch_unix_ns=began_ns)
+    run_cell(scenario, MODELS[run.package], run.seed, on_execution=executions.append, labels=labels)
+    resource = simulated_resource(
+        run.instance,
+        service_name="engine",
+        host_name=run.host,
+        engine_version="1",
+        engine_package=run.package,
+        engine_recipe="32-lanes",
+    )
+    # Each half minute arrives when it is over: what arrives before it ran is of a clock that is ahead.
+    halves = groupby(executions, lambda one: (one.started_at - began_ns) // (SENT_EVERY_S * S_NS))
+    arrivals = [(SENT_EVERY_S * (number + 1) + 1.0, resource, list(sent)) for number, sent in halves]
+    store(arrivals, client, VirtualTime("", began_ns))
 
 
 def store_marks(client: Client) -> None:
@@ -213,7 +253,7 @@ def leave_alerts(data_dir: Path) -> None:
 
 def told(rule: str, state: State, host: str, severity: str, summary: str) -> Entry:
     """One alert, in words that the shipped rules would use."""
-    finding = "P128 was charged up to 38.7 ms for the 29.2 ms that it costs" if rule == "StuckInPlain" else ""
+    finding = FINDING if rule == "StuckInPlain" else ""
     runbook = f"Open the cell: the finding says why. `tachograph alerts list` shows what else {host} has."
     words = {"summary": f"{host}: {summary}", "finding": finding, "runbook": runbook}
     return replace(entry(rule, state, host=host, severity=severity), annotations=words)
