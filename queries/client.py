@@ -12,6 +12,8 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError, OperationalError
+from clickhouse_connect.driver.httpclient import HttpClient
+from urllib3 import Timeout
 
 from engine_hooks.first_answer import FIRST_ANSWER_S, is_silent
 from queries.errors import CallError, QueriesError, RefusedError, UnreachableError
@@ -43,11 +45,10 @@ def connect(url: str) -> Client:
     """
     place = parsed(url)
     ca_cert = trusted(place, url)
-    # The driver asks two questions at once, with the patience that a statement of minutes needs.
     if is_silent(url, "/ping", DEFAULT_PORTS[place.scheme], ca_cert):
         raise UnreachableError(unreachable(url, f" (it does not answer within {FIRST_ANSWER_S:.0f} s)"))
     with one_line(url):
-        return clickhouse_connect.get_client(
+        client = clickhouse_connect.get_client(
             interface=place.scheme,
             host=place.hostname or "",
             port=place.port or DEFAULT_PORTS[place.scheme],
@@ -56,10 +57,15 @@ def connect(url: str) -> Client:
             database=place.path.strip("/") or DEFAULT_DATABASE,
             ca_cert=ca_cert,
             connect_timeout=CONNECT_TIMEOUT_S,
-            send_receive_timeout=ANSWER_TIMEOUT_S,
+            send_receive_timeout=FIRST_ANSWER_S,
             # A session serialises its queries; none is needed here.
             autogenerate_session_id=False,
         )
+    # What the driver asks as it opens is small: a server that is busy answers it, one that hangs does not. A statement of
+    # minutes is another matter, of which a server that works sends nothing.
+    assert isinstance(client, HttpClient)  # noqa: S101 # the only kind for such a URL
+    client.timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=ANSWER_TIMEOUT_S)
+    return client
 
 
 @functools.lru_cache(maxsize=CLIENTS_MAX)

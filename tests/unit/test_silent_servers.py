@@ -14,6 +14,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import engine_hooks.first_answer
+import queries.client
 from collector.control.giving import NotTakenError
 from collector.control.key import make_key
 from collector.doctor.store import reading
@@ -81,7 +82,8 @@ class PingsOnly(BaseHTTPRequestHandler):
 @pytest.fixture
 def hanging_port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Of a server that answers /ping and nothing else."""
-    monkeypatch.setattr(clickhouse, "FIRST_ANSWER_S", 1.0)
+    for module in (clickhouse, queries.client):
+        monkeypatch.setattr(module, "FIRST_ANSWER_S", 1.0)
     may_go = threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Hanging", (PingsOnly,), {"may_go": may_go}))
     serving = threading.Thread(target=server.serve_forever)
@@ -161,6 +163,21 @@ def test_a_server_that_answers_its_ping_and_hangs_is_silent(hanging_port: int, o
     with pytest.raises(StoreError, match="not answer within"):
         asked.result(60)
     asking.shutdown()
+
+
+@pytest.mark.parametrize("command", ASKS_CLICKHOUSE)
+def test_a_clickhouse_that_hangs_is_told_in_one_line(command: str, hanging_port: int, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{hanging_port}/x"
+    called = CliRunner().invoke(
+        application(),
+        [*command.split(), *ASKS_CLICKHOUSE[command]],
+        env={"TACHOGRAPH_CLICKHOUSE_URL": url, "TACHOGRAPH_DATA_DIR": str(tmp_path)},
+    )
+    assert isinstance(called.exception, UnreachableError | StoreAwayError), called.output
+    assert called.exception.exit_code == 3
+    assert url in str(called.exception)
+    assert "\n" not in str(called.exception)
+    assert not called.stdout
 
 
 def test_only_reads_in_vain_are_silence(hanging_port: int) -> None:
