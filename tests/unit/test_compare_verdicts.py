@@ -17,7 +17,7 @@ from queries.compare.document import document
 from queries.compare.errors import NothingToCompareError
 from queries.compare.markdown import markdown
 from queries.compare.shifts import holm, pairs_needed, rank_limit, same_arm_band, shift_of
-from queries.compare.terminal import rendered
+from queries.compare.terminal import dots, rendered, table_of
 from queries.compare.wording import band_text, figure, interval_text, signed
 from queries.errors import CallError
 from tests.fixtures.arm_tables import Noise, Table, cell_at, cells_of_table, synthetic_noises
@@ -263,6 +263,17 @@ def test_the_terminal_shows_every_cell(two_groups: list[Cell]) -> None:
     assert "undetermined" in text
     assert "left out, no neighbour of the other arm" in text
     assert any(dot in text for dot in "·:⁖⁘⁙")
+    headings = [str(column.header).split("\n")[0] for column in table_of(compared(two_groups)).columns]
+    of_cells = ["arm", "tokens_per_s", "stuck", "cells, from least to most"]
+    assert headings == ["host", *of_cells, "pairs", "shift %", "mean %", "A/A", "verdict"]
+
+
+def test_however_many_cells_stand_in_one_place_it_has_a_dot() -> None:
+    counts = range(9)
+    assert "".join(dot for dot, _ in dots(counts, [False] * 9)) == " ·:⁖⁘⁙⁙⁙⁙"
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(rendered(compared(pairs([1000.0] * 9, [1000.0] * 9))))
+    assert console.export_text().count("⁙") == 2, "one place for each arm, all cells alike"
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 140, 200])
