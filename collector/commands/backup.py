@@ -6,8 +6,9 @@ from typing import Annotated, Protocol
 
 import typer
 
-from collector.control.giving import ControlSettings, Door, taker
+from collector.control.giving import Door, taker
 from collector.control.names import BACK_UP
+from collector.control.settings import ControlSettings
 from collector.errors import CollectorError
 from engine_hooks.commands.counting import counted
 

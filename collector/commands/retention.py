@@ -6,8 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from collector.control.giving import ControlSettings, taker
+from collector.control.giving import taker
 from collector.control.names import CHANGE_RETENTION, COUNT_EXPIRING, TELL_RETENTION
+from collector.control.settings import ControlSettings
 from collector.errors import CollectorError
 from engine_hooks.commands.counting import counted
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 
 from collector.backup.making import Source
-from collector.control.giving import ControlSettings
 from collector.control.orders import Holdings, OrderError, Orders
+from collector.control.settings import ControlSettings
 from collector.spool.database import spool_file
 from collector.store.clickhouse import connect, engine_path, open_store
 

@@ -12,24 +12,12 @@ from typing import Any, Final, Protocol
 from collector.access.certificate import trusting
 from collector.control.key import read_key
 from collector.control.names import TELL_STORE
+from collector.control.settings import ControlSettings
 from collector.errors import CollectorError
 from collector.spool.database import SpoolError, hold, spool_file, was_held
 from engine_hooks.first_answer import FIRST_ANSWER_S, is_silent
 
 CONTROL_PATH: Final = "/control"
-
-
-class ControlSettings(Protocol):
-    """What giving orders needs of the command line's settings."""
-
-    data_dir: Path
-    clickhouse_url: str
-    clickhouse_cluster: str
-    retention: str
-    otlp_http_port: int
-    tls_ca: Path | None
-
-    def own_url(self, port: int) -> str: ...
 
 
 class NotTakenError(CollectorError):

@@ -12,7 +12,6 @@ Completions are observed at the first moment after end + notify at which the hos
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import FeedbackReason, GraphKind, Purpose
@@ -25,27 +24,11 @@ from engine_hooks.simulator.delays import Delay, PendingDelays
 from engine_hooks.simulator.draws import Draws, Outcome
 from engine_hooks.simulator.parameters import Conditions, Engine, Rounds, Scenario
 from engine_hooks.simulator.recording import CellLabels, execution_of
+from engine_hooks.simulator.submission import Submission
 from engine_hooks.simulator.totals import Totals
 
 FAR_NS = 2**62
 NO_TOKENS: Outcome = (0, (), ())
-
-
-class Submission(NamedTuple):
-    """One round from submission to end, as the host will observe it."""
-
-    sequence: int
-    graph: Graph
-    decision: Decision | None
-    """`None` for what the scheduler does not choose: prefills."""
-    submitted_ns: int
-    started_ns: int
-    ended_ns: int
-    wall_time_ns: int
-    queue_depth: int
-    after_idle: bool
-    feedback: FeedbackReason | None
-    outcome: Outcome
 
 
 class SimulatedEngine:

@@ -1,14 +1,12 @@
 """A simulated round as the `GraphExecution` that any engine would have recorded."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GpuTimeSource, Purpose
 from engine_hooks.scheduler.scheduler import Scheduler
 from engine_hooks.simulator.parameters import Engine
-
-if TYPE_CHECKING:
-    from engine_hooks.simulator.engine import Submission
+from engine_hooks.simulator.submission import Submission
 
 EPOCH_UNIX_NS = 1_793_491_200_000_000_000
 """2026-11-01T00:00:00Z, where virtual time 0 lies unless told otherwise."""
@@ -30,7 +28,7 @@ def simulated_resource(service_instance_id: str, **fields: str) -> EngineResourc
 
 
 def execution_of(
-    done: "Submission", observed_ns: int, engine: Engine, labels: CellLabels, scheduler: Scheduler
+    done: Submission, observed_ns: int, engine: Engine, labels: CellLabels, scheduler: Scheduler
 ) -> GraphExecution:
     """The record of one round whose completion was observed at virtual time `observed_ns`."""
     decision, graph = done.decision, done.graph

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from engine_hooks.adapters.sglang.step import Submission
 from engine_hooks.adapters.sglang.steps import Steps as SglangSteps
-from engine_hooks.adapters.sglang.steps import Submission, Tokens
+from engine_hooks.adapters.sglang.steps import Tokens
 from engine_hooks.adapters.vllm.steps import Results
 from engine_hooks.adapters.vllm.steps import Steps as VllmSteps
 from engine_hooks.contract.execution import GraphExecution

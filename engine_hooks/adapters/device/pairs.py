@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic, Protocol
 
 from engine_hooks.adapters.device.event_source import EventT
 from engine_hooks.contract.names import GraphKind
 
-if TYPE_CHECKING:
-    from engine_hooks.adapters.device.tracker import ExecutionTracker
+
+class Tracker(Protocol[EventT]):
+    """Whoever gives pairs out: how an execution ended is told to it."""
+
+    def end(self, pair: "EventPair[EventT]") -> None: ...
+    def abandon(self, pair: "EventPair[EventT]") -> None: ...
 
 
 class EventPair(Generic[EventT]):
@@ -32,7 +36,7 @@ class EventPair(Generic[EventT]):
         "submitted_ns",
     )
 
-    def __init__(self, tracker: "ExecutionTracker[EventT]", start: EventT, end: EventT) -> None:
+    def __init__(self, tracker: Tracker[EventT], start: EventT, end: EventT) -> None:
         self._tracker = tracker
         self.start = start
         self.end = end
@@ -69,7 +73,7 @@ class Unmeasured(EventPair[Any]):
 
     __slots__ = ()
 
-    def __init__(self, tracker: "ExecutionTracker[Any]") -> None:
+    def __init__(self, tracker: Tracker[Any]) -> None:
         super().__init__(tracker, None, None)
 
     @property

@@ -3,35 +3,22 @@
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from engine_hooks.adapters.device.event_source import EventSource
 from engine_hooks.adapters.device.step_events import StepEvents
-from engine_hooks.contract.names import GpuTimeSource
-
-if TYPE_CHECKING:
-    from engine_hooks.adapters.sglang.steps import Step
+from engine_hooks.adapters.sglang.step import DeviceTimes, Step
 
 logger = logging.getLogger(__name__)
-
-
-class DeviceTimes(NamedTuple):
-    """Times of one step, as the contract defines them. Nanoseconds."""
-
-    gpu_time_ns: int
-    wall_time_ns: int
-    start_offset_ns: int | None
-    """Device start - submission; `None` where it is not known."""
-    source: GpuTimeSource
 
 
 class StepTimer(Protocol):
     """Times steps on the device. One thread calls it, and nothing here waits."""
 
-    def begin(self, step: "Step") -> None:
+    def begin(self, step: Step) -> None:
         """The step's first work is about to be submitted to the current stream."""
 
-    def end(self, step: "Step") -> None:
+    def end(self, step: Step) -> None:
         """All its work was submitted. A step that was not begun has none."""
 
     def poll(self) -> None:
@@ -51,7 +38,7 @@ class EventTimer:
         self._source = source.gpu_time_source
         self._begun: Step | None = None
 
-    def begin(self, step: "Step") -> None:
+    def begin(self, step: Step) -> None:
         if step is self._begun:  # also where its beginning was not measured: no part of it is taken for all
             return
         self._begun = step
@@ -59,7 +46,7 @@ class EventTimer:
         known = step.submission
         self._events.begin(step, known.eager_name, known.kind, after_idle=known.after_idle)
 
-    def end(self, step: "Step") -> None:
+    def end(self, step: Step) -> None:
         if step is self._begun:
             self._begun = None
             step.timed = self._events.end() is step

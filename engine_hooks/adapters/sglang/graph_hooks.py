@@ -6,7 +6,7 @@ from typing import Any
 
 from engine_hooks.adapters.guarded import argument
 from engine_hooks.adapters.sglang.device_times import StepTimer
-from engine_hooks.adapters.sglang.steps import Step
+from engine_hooks.adapters.sglang.step import Step
 
 
 class GraphHooks:

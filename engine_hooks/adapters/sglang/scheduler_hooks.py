@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from engine_hooks.adapters.guarded import argument
 from engine_hooks.adapters.sglang.batches import drafted_and_accepted, eager_name, feedback_of, kind_of, tokens_out
 from engine_hooks.adapters.sglang.graph_hooks import GraphHooks
-from engine_hooks.adapters.sglang.steps import Step, Steps, Submission, Tokens
+from engine_hooks.adapters.sglang.step import Step, Submission
+from engine_hooks.adapters.sglang.steps import Steps, Tokens
 
 logger = logging.getLogger(__name__)
 

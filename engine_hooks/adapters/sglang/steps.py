@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from engine_hooks.adapters.sglang.device_times import DeviceTimes, StepTimer
+from engine_hooks.adapters.sglang.device_times import StepTimer
+from engine_hooks.adapters.sglang.step import DeviceTimes, Step, Submission
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import FeedbackReason, GpuTimeSource, GraphKind
+from engine_hooks.contract.names import GpuTimeSource, GraphKind
 from engine_hooks.recorder.clock import Calendar
 
 DEVICE_WAIT_NS: Final = 5_000_000_000
@@ -18,48 +19,6 @@ IN_FLIGHT_MAX: Final = 64
 UNSETTLED_MAX: Final = 256
 COST_MODEL: Final = "sglang_dspark"
 """SGLang's own: step times profiled at start-up, by verified tokens."""
-
-
-class Submission(NamedTuple):
-    """What is known of a step when it is submitted."""
-
-    kind: GraphKind
-    eager_name: str
-    lanes: int
-    feedback: FeedbackReason | None
-    submitted_ns: int
-    queue_depth: int
-    after_idle: bool
-
-
-class Step:
-    """One call of `Scheduler.run_batch`, until its result was processed."""
-
-    __slots__ = (
-        "budget",
-        "completed_ns",
-        "device",
-        "estimate_ns",
-        "graph",
-        "result",
-        "sequence",
-        "submission",
-        "timed",
-    )
-
-    def __init__(self, submission: Submission, sequence: int) -> None:
-        self.submission = submission
-        self.sequence = sequence
-        self.graph = ""
-        """The target model's graph; empty where none was replayed."""
-        self.budget: int | None = None
-        self.estimate_ns: int | None = None
-        self.result: Any = None
-        self.completed_ns = 0
-        """When its result was on the host; 0 while it is not."""
-        self.timed = False
-        """Whether device times will come."""
-        self.device: DeviceTimes | None = None
 
 
 class Tokens(NamedTuple):
