@@ -97,6 +97,35 @@ def test_a_plain_cell_in_the_middle_of_a_run_is_stuck(clickhouse: Client) -> Non
     assert ask(clickhouse, "stuck_plain", history_s=0, **by_window) == [], "nothing tells of a speculative graph"
 
 
+def test_a_marked_cell_across_windows_is_summed(clickhouse: Client) -> None:
+    marked = {"cell_id": "bench-1"}
+    insert(
+        clickhouse,
+        [
+            round_of(0, 29_900, "P128", 28, **marked),
+            round_of(1, 29_950, "decode", 13, **marked),
+            round_of(2, 30_000, "P128", 27, **marked),
+            round_of(4, 30_030, "decode", 15, wall_ms=20, **marked),
+        ],
+    )
+    golden = {
+        "cell": "bench-1",
+        "started_at": moment(29_900),
+        "ended_at": moment(30_050),
+        "elapsed_s": 0.15,
+        "executions": 4,
+        "executions_lost": 1,
+        "plain_s": 0.033,
+        "speculative_s": 0.055,
+        "plain_fraction": 33 / 88,
+        "plain_fraction_by_rounds": 0.5,
+        "batch_tokens_emitted": 28,
+        "gpu_busy_fraction": 83 / 150,
+    }
+    (row,) = ask(clickhouse, "cells", **ANY_LENGTH)
+    assert golden == picked(row, golden)
+
+
 FOOLED = believing({"decode": (13, 4), "P128": (34.5, 10)})
 FAIR = believing({"decode": (13, 4), "P128": (28, 10)})
 
