@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 HOVER_FORMAT = "%Y-%m-%d %H:%M:%S.%L"
-AXIS_FORMAT = {"milliseconds": ":%S.%L", "seconds": ":%S", "minutes": "%H:%M", "hours": "%H:%M", "date": "%d %b"}
-"""By the finest unit of the label; the default counts hours to twelve."""
+AXIS_FORMAT = {"milliseconds": ":%S.%L", "seconds": ":%S", "minutes": "%H:%M", "hours": "%H:%M"} | dict.fromkeys(
+    ("date", "week", "month", "quarter", "year"), "%d %b"
+)
+"""By the finest unit of the label. Vega would count hours to twelve, and call the midnight that a month begins with by the month."""
 AXIS_WIDTH_PX = 84
 TICKS = alt.ExprRef("containerSize()[0] < 520 ? 4 : 8")
 """About so many; fewer on a telephone, where else every second label would be left out, and with them the dates."""

@@ -282,6 +282,11 @@ def test_more_executions_are_more_data_and_no_other_chart() -> None:
     assert sum(map(len, few.values())) < sum(map(len, more.values()))
 
 
+def test_each_midnight_is_told_by_its_day_also_where_a_week_a_month_or_a_year_begins() -> None:
+    units = times.axis().to_dict()["format"]
+    assert {units[unit] for unit in ("date", "week", "month", "quarter", "year")} == {"%d %b"}
+
+
 def test_shares_add_up() -> None:
     rows = choices.shares(executions())
     assert rows.share.sum() == pytest.approx(1.0)
