@@ -29,7 +29,7 @@ class LookState(NamedTuple):
     """How the looks of one thread come out."""
 
     failure: str
-    """What is not done while they fail: `cells not judged`."""
+    """What is not done while they fail: `cells not judged`; empty where the last one went well."""
     done_s_ago: float
     """Since the last that went well ended, in s; since the thread was made where none did."""
     failed_looks: int = 0
@@ -114,10 +114,11 @@ class RepeatedLook(ABC):
     def look_state(self) -> LookState:
         """How its looks come out; from any thread, at once."""
         now, course = self._clock(), self._course
-        failing_s = now - course.failing_since if course.failed_in_row else 0.0
-        return LookState(
-            self._failure, now - course.done_at, course.failed_looks, course.failed_in_row, failing_s, course.error
-        )
+        done_s_ago = now - course.done_at
+        if not course.failed_in_row:
+            return LookState("", done_s_ago, course.failed_looks)
+        failing_s = now - course.failing_since
+        return LookState(self._failure, done_s_ago, course.failed_looks, course.failed_in_row, failing_s, course.error)
 
     @abstractmethod
     def see_to_it(self) -> None:

@@ -59,7 +59,7 @@ def test_of_looks_that_fail_the_one_that_has_longest_is_told(telling: Telling, c
         return [row[name] for name in ("look_failing_s", "look", "look_failure", "look_error")]
 
     assert told() == [0.0, "", "", ""]
-    telling.looks["judging"] = LookState("cells not judged", 3.0)
+    telling.looks["judging"] = LookState("", 3.0)
     assert told() == [0.0, "", "", ""]
     telling.looks["judging"] = LookState("cells not judged", 400.0, 40, 40, 395.0, "no such column")
     telling.looks["store bound"] = LookState("the store's size is not known", 30.0, 1, 1, 5.0, "away")

@@ -50,14 +50,14 @@ def test_what_fails_once_is_a_warning_and_what_fails_again_an_error_with_its_tim
 
 
 def test_the_state_tells_since_when_and_why(look: Look) -> None:
-    assert look.look_state == LookState("cells not judged", done_s_ago=0.0)
+    assert look.look_state == LookState("", done_s_ago=0.0)
     look.looks(None, StoreUnavailableError("away"), StoreUnavailableError(REFUSED))
     look.now_s += 5
     assert look.look_state == LookState(
         "cells not judged", done_s_ago=25.0, failed_looks=2, failed_in_row=2, failing_s=15.0, error=REFUSED
     )
     look.looks(None)
-    assert look.look_state == LookState("cells not judged", done_s_ago=0.0, failed_looks=2)
+    assert look.look_state == LookState("", done_s_ago=0.0, failed_looks=2)
 
 
 def test_a_fault_of_ours_ends_no_thread_and_is_told_with_where_it_is(look: Look) -> None:
@@ -86,7 +86,7 @@ def checked(state: LookState) -> Check:
 
 
 def test_the_doctor_says_what_is_not_done_for_how_long_and_why() -> None:
-    well = checked(LookState("cells not judged", done_s_ago=4.2, failed_looks=3))
+    well = checked(LookState("", done_s_ago=4.2, failed_looks=3))
     assert (well.name, well.verdict, well.finding) == ("judging", Verdict.OK, "last done 4 s ago")
     stumbled = checked(LookState("cells not judged", 14.0, 1, 1, 4.0, REFUSED))
     assert (stumbled.verdict, bool(stumbled.advice)) == (Verdict.WARNING, True)
