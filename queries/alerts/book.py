@@ -41,14 +41,17 @@ class Entry:
 
     @property
     def summary(self) -> str:
-        """What it says; where it fires on although it is clear, or is given up, that it said so last."""
+        """What it says; where it fires on although it is clear, nothing is known of it, or it is given up, that it said so
+        last."""
         summary = self.annotations.get("summary", "")
         if self.standing.state == State.GONE:
             return f"given up, last: {summary}"
-        return summary if self.standing.clear_s is None else f"last: {summary}"
+        is_of_now = self.standing.clear_s is None and self.standing.state != State.NO_DATA
+        return summary if is_of_now else f"last: {summary}"
 
-    def alert(self, dashboards_url: str) -> Alert:
-        """As receivers are told of it."""
+    @property
+    def said(self) -> dict[str, str]:
+        """Its annotations, as receivers and the history are told of it in its state."""
         annotations = {**self.annotations, "summary": self.summary}
         if self.standing.state == State.NO_DATA:
             annotations["no_data"] = "nothing is known of it now; these are the last values"
@@ -56,8 +59,12 @@ class Entry:
             annotations["clear"] = "it is clear now: it ends soon, unless it comes back"
         if self.standing.state == State.GONE:
             annotations["gone"] = "it was not seen to recover: nothing was heard of it for so long that it is given up"
+        return annotations
+
+    def alert(self, dashboards_url: str) -> Alert:
+        """As receivers are told of it."""
         url = f"{dashboards_url.rstrip('/')}/{self.link.lstrip('/')}" if dashboards_url else ""
-        return Alert(self.labels, annotations, self.starts_at or datetime.now(UTC), self.ends_at, url)
+        return Alert(self.labels, self.said, self.starts_at or datetime.now(UTC), self.ends_at, url)
 
 
 class Change(NamedTuple):

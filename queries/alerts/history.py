@@ -34,7 +34,7 @@ def row_of(change: Change, now: datetime) -> dict[str, Any]:
         "host_name": entry.about.get("host_name", ""),
         "cell": entry.about.get("cell", ""),
         "labels": entry.labels,
-        "annotations": dict(entry.annotations),
+        "annotations": entry.said,
         "measured": dict(entry.measured),
     }
 

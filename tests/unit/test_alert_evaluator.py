@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from queries.alerts.book import Change
 from queries.alerts.errors import AlertStateError
 from queries.alerts.evaluator import run_every
+from queries.alerts.history import row_of
 from queries.alerts.loading import load_rules
 from queries.alerts.memory import remembered
 from queries.alerts.notifying import NotDeliveredError
@@ -102,12 +104,13 @@ def test_receivers_read_that_what_fires_on_is_clear(tmp_path: Path, running: Exi
     assert "clear" not in one.told()[0].annotations
 
 
-@pytest.mark.parametrize("state", [State.FIRING, State.GONE])
+@pytest.mark.parametrize("state", [State.FIRING, State.NO_DATA, State.GONE])
 def test_lists_and_receivers_say_the_same(state: State) -> None:
     clear_s = 30.0 if state == State.FIRING else None
     one = replace(entry("A", state), standing=Standing(state, clear_s=clear_s))
     assert one.alert("").annotations["summary"] == one.summary
-    assert one.summary != one.annotations["summary"]
+    assert f"last: {one.annotations['summary']}" in one.summary
+    assert row_of(Change(one, State.PENDING), START)["annotations"]["summary"] == one.summary
 
 
 @pytest.mark.parametrize("jump_s", [3600, -3600, 86400 * 365])
