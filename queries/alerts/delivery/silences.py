@@ -21,6 +21,8 @@ from queries.errors import CallError
 KEPT_FOR: Final = timedelta(days=5)
 """How long one that ended is still listed; as Alertmanager's default."""
 SILENCES_MAX: Final = 1000
+DURATION_MAX: Final = timedelta(days=3650)
+"""The longest that one lasts."""
 _MATCHER: Final = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?P<sign>=~|!~|!=|=)(?P<value>.*)", re.DOTALL)
 _DURATION: Final = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
@@ -97,16 +99,18 @@ def duration_of(text: str) -> timedelta:
     """A duration as Prometheus writes it: `90m`, `2h30m`, `1d`, `2w`.
 
     Raises:
-        CallError: it is none, or none above 0.
+        CallError: it is none, none above 0, or above `DURATION_MAX`.
     """
     found = _DURATION.fullmatch(text.strip())
     weeks, days, hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else [0] * 5
     try:
         duration = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
     except OverflowError:
-        duration = timedelta()
-    if not timedelta() < duration <= timedelta(days=3650):
+        duration = timedelta.max
+    if not duration:
         raise CallError(f"{text!r} is no duration: they look like 90m, 2h30m, 1d or 2w")
+    if duration > DURATION_MAX:
+        raise CallError(f"{text!r} is too long: a silence lasts {DURATION_MAX.days}d at most")
     return duration
 
 
