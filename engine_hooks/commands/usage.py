@@ -8,6 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 NAME: Final = "tachograph"
+NO_VALUE_OF_A_CHOICE: Final = "Value error, "
+"""What pydantic, by which typer reads values, begins its words of one that is none of an option's choices with."""
 
 
 class OneLineUsage(TyperGroup):
@@ -52,7 +54,7 @@ def show_no_value_of_flags(command: Any, context_settings: Mapping[str, Any]) ->
 
 def line_of(message: str, path: str) -> str:
     """What typer says of a command, as one line of ours."""
-    told = message[0].lower() + message[1:].rstrip(".")
+    told = (message[0].lower() + message[1:].rstrip(".")).replace(f": {NO_VALUE_OF_A_CHOICE}", ": ", 1)
     return f"{path}: {told}{'' if told.endswith('?') else ';'} see {path} --help"
 
 

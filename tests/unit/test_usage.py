@@ -75,6 +75,12 @@ def test_a_value_that_is_without_end(value: str) -> None:
             assert f"'{option}'" in told_of(path, wrong_call(*path, option, value))
 
 
+def test_a_value_that_is_none_of_the_choices() -> None:
+    for path, option in ((("changes",), "--metric"), (("import",), "--kind"), (("demo", "torch"), "--clock")):
+        line = wrong_call(*path, option, "oops", *(["file"] if path == ("import",) else []))
+        assert told_of(path, line).startswith(f"invalid value for '{option}': 'oops' is not one of '")
+
+
 def test_a_list_of_values_of_which_one_is_without_end() -> None:
     line = wrong_call("simulate", "live", "--stumble", "3", "--stumble", "inf")
     assert told_of(("simulate", "live"), line).startswith("invalid value for '--stumble': inf is no number")
