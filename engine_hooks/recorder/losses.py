@@ -6,7 +6,7 @@ from typing import Final
 
 
 class LossReason(StrEnum):
-    """Why a record was not delivered."""
+    """Why a record was not delivered, as far as this end knows."""
 
     BUFFER_FULL = "buffer_full"
     """The collector was away or slow for longer than the buffer lasts: the oldest record made room."""
@@ -17,7 +17,7 @@ class LossReason(StrEnum):
     NOT_ENCODABLE = "not_encodable"
     """OTLP cannot carry the record: see `encoder.RequestEncoder.span`."""
     STOPPED = "stopped"
-    """Recorded after `stop`, or not delivered when its timeout passed."""
+    """Recorded after `stop`, or not acknowledged when its timeout passed; the collector may have taken it by then, or may yet."""
 
 
 _IN_WORDS: Final[Mapping[LossReason, str]] = {
@@ -25,10 +25,10 @@ _IN_WORDS: Final[Mapping[LossReason, str]] = {
     LossReason.EXPORT_FAILED: "because sending failed",
     LossReason.REFUSED: "refused by the collector",
     LossReason.NOT_ENCODABLE: "that OTLP cannot carry",
-    LossReason.STOPPED: "not sent by the end",
+    LossReason.STOPPED: "not acknowledged by the end",
 }
 
 
 def in_words(losses: Mapping[LossReason, int]) -> str:
-    """How many were lost and why, for a log: `237 not sent by the end`; '' where none were."""
+    """How many were lost and why, for a log: `237 not acknowledged by the end`; '' where none were."""
     return ", ".join(f"{count:,} {_IN_WORDS[reason]}" for reason, count in losses.items() if count)

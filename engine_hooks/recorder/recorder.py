@@ -137,7 +137,10 @@ class Recorder:
 
     @property
     def losses(self) -> Mapping[LossReason, int]:
-        """How many records were lost in this process, by reason."""
+        """How many records were lost in this process, by reason.
+
+        Those of `STOPPED` were not acknowledged: the collector may have them all the same.
+        """
         return self._delivery.losses
 
     @property

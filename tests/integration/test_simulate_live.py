@@ -87,7 +87,7 @@ def test_without_a_collector_it_ends_as_quickly_and_says_what_was_lost(tmp_path:
     assert "{" not in said
     told = said.splitlines()[-1]
     assert told.startswith("tachograph: none of the executions reached http://127.0.0.1:1, ")
-    assert told.endswith(" not sent by the end: start a collector there, or set TACHOGRAPH_OTLP_ENDPOINT")
+    assert told.endswith(" not acknowledged by the end: start a collector there, or set TACHOGRAPH_OTLP_ENDPOINT")
 
 
 def test_a_sent_cell_is_stored_whole(collector: Addresses) -> None:

@@ -61,7 +61,7 @@ def test_one_of_what_a_post_mortem_and_a_replay_count() -> None:
 
 def test_losses_are_said_in_words() -> None:
     losses = dict.fromkeys(LossReason, 0) | {LossReason.STOPPED: 237, LossReason.BUFFER_FULL: 1200}
-    assert in_words(losses) == "1,200 because the buffer was full, 237 not sent by the end"
+    assert in_words(losses) == "1,200 because the buffer was full, 237 not acknowledged by the end"
     assert in_words(dict.fromkeys(LossReason, 0)) == ""
 
 
