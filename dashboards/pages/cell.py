@@ -138,7 +138,7 @@ def one_execution(cell: Row, executions: pd.DataFrame) -> list[Answer]:
     answered = answer("record", **cell_asked(cell), **around(found.started_at))
     record = None if answered.rows.empty else first_row(answered.rows[answered.rows.graph_sequence == sequence])
     if record is not None:
-        st.markdown(execution_table(record))
+        st.markdown(execution_table(record), unsafe_allow_html=True)
         if missing := fields_missing(record):
             st.caption(escaped(f"Not recorded: {', '.join(missing)}."))
     return [answered]

@@ -85,7 +85,7 @@ def shifts(compared: Comparison, rests_on: tuple[object, ...]) -> None:
 def draw(compared: Comparison, rests_on: tuple[object, ...]) -> None:
     """The whole comparison."""
     verdict(compared)
-    st.markdown(comparison_table(compared))
+    st.markdown(comparison_table(compared), unsafe_allow_html=True)
     for remark in remarks(compared):
         st.markdown(f"- {escaped(remark)}")
     shifts(compared, rests_on)

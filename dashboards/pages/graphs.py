@@ -157,7 +157,7 @@ def drift(wanted: dict[str, str]) -> Answer:
             "In the newest hour no graph is off its mean of the week before by 1 % or more, beyond what its cells differ by."
         )
     else:
-        st.markdown(drift_table(told))
+        st.markdown(drift_table(told), unsafe_allow_html=True)
         st.caption("Means of the newest hour against those of the week before, on the same engine; ▲ is slower.")
     return answered
 
@@ -202,7 +202,7 @@ def live(measure: Measure, time_range: TimeRange, wanted: dict[str, str], graph:
         draw(Drawn(measure, steps, spread.rows, named_series(steps), told, noted.marks, rests_on), graphs)
         shown.append(drift(wanted))
         with st.expander("The figures, ms", icon=":material/table:"):
-            st.markdown(costs_table(costs.rows))
+            st.markdown(costs_table(costs.rows), unsafe_allow_html=True)
         if len(rows.rows) == ROWS_MAX:
             st.caption(f"Only the first {ROWS_MAX:,} steps are drawn: choose a host, or a shorter time.")
         say_freshness(rows, None, live=not time_range.is_held)

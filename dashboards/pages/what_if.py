@@ -75,7 +75,7 @@ def exact_form(outcome: Outcome[Replay], cells: Answer) -> None:
         f" {escaped(replay.cost_model)}."
     )
     if exact.different:
-        st.markdown(swap_table(exact))
+        st.markdown(swap_table(exact), unsafe_allow_html=True)
     for caveat in caveats(replay):
         st.caption(escaped(caveat))
 

@@ -10,7 +10,7 @@ import pandas as pd
 from dashboards.links import cell_address
 from dashboards.reading.alerts import Alert, Kept, Standings
 from dashboards.rows import Row, rows_of
-from dashboards.words.markdown import Column, one_line, since, table, without_empty
+from dashboards.words.markdown import Column, one_line, short, since, table, without_empty
 from dashboards.words.texts import clock, escaped
 from engine_hooks.commands.counting import counted
 from queries.alerts.states import State
@@ -58,14 +58,14 @@ def alert_row(alert: Alert, zone: tzinfo, *, is_alike: bool = False) -> list[str
     told = entry.annotations
     engine = entry.labels.get("service_instance_id", "") if is_alike else ""
     return [
-        f"[{escaped(entry.rule)}]({address(entry.link)})" if entry.link else escaped(entry.rule),
-        escaped(entry.labels.get("severity", "")),
+        f"[{short(entry.rule)}]({address(entry.link)})" if entry.link else short(entry.rule),
+        short(entry.labels.get("severity", "")),
         standing_words(alert),
         since(pd.Timestamp(entry.starts_at), zone, datetime.now(UTC)) if entry.starts_at else "",
         in_a_cell(with_short_names(in_zone(entry.summary, zone))),
         one_line(rule_and_host(alert)[1]),
         one_line(engine),
-        lines_in_a_cell(in_zone(told.get("finding", ""), zone)),
+        lines_in_a_cell(with_short_names(in_zone(told.get("finding", ""), zone))),
     ]
 
 
@@ -128,10 +128,10 @@ def silences_table(silences: Sequence[Kept], zone: tzinfo) -> str:
     now = datetime.now(UTC)
     rows = [
         [
-            escaped(", ".join(str(matcher) for matcher in one.silence.matchers)),
+            in_a_cell(with_short_names(", ".join(str(matcher) for matcher in one.silence.matchers))),
             since(pd.Timestamp(one.silence.ends_at), zone, now),
-            escaped(one.silence.created_by),
-            in_a_cell(one.silence.comment),
+            short(one.silence.created_by),
+            in_a_cell(with_short_names(one.silence.comment)),
             one.where,
         ]
         for one in silences
@@ -150,7 +150,7 @@ def history_table(changes: pd.DataFrame, zone: tzinfo) -> str:
     rows = [
         [
             since(one.changed_at, zone, now),
-            escaped(one.alertname),
+            short(one.alertname),
             f"{state_words(one.state)} (was {state_words(one.state_before)})",
             one_line(one.host_name),
             cell_link(one),
@@ -165,4 +165,4 @@ def cell_link(change: Row) -> str:
     """The cell of a change, where it names one."""
     if not (change.cell and change.service_instance_id):
         return ""
-    return f"[{escaped(change.cell)}]({cell_address(change.service_instance_id, change.cell)})"
+    return f"[{short(change.cell)}]({cell_address(change.service_instance_id, change.cell)})"

@@ -13,7 +13,7 @@ from dashboards.links import cell_address
 from dashboards.questions.arrivals import clocks_ahead_s
 from dashboards.rows import Row
 from dashboards.words.markdown import way
-from dashboards.words.texts import clock, engine_label, escaped, percent, utc_text
+from dashboards.words.texts import clock, engine_label, escaped, percent, two_ends, utc_text
 from engine_hooks.commands.counting import counted
 from queries.clocks_ahead import clock_words
 
@@ -66,7 +66,7 @@ def clocks_sentence(cells: pd.DataFrame) -> str:
     engines = cells.drop_duplicates("service_instance_id").set_index("service_instance_id", drop=False)
     hosts = engines.host_name.where(engines.host_name != "", engines.service_instance_id)
     by_host = ahead_s.groupby(hosts.reindex(ahead_s.index)).max().sort_values(ascending=False, kind="stable")
-    told = named_first([f"{escaped(host)}: {clock_words(by)}" for host, by in by_host.items()], "host")
+    told = named_first([f"{escaped(two_ends(str(host)))}: {clock_words(by)}" for host, by in by_host.items()], "host")
     return f"{told}. Cells are drawn as far as they do not lie in the future; set the clock by NTP."
 
 
@@ -83,7 +83,7 @@ def repeats_sentence(repeated: pd.DataFrame, cells: pd.DataFrame) -> str:
     if instances.empty:
         return ""
     return (
-        f"{named_first([escaped(str(one)) for one in instances], 'instance')}: submission numbers come more than once."
+        f"{named_first([escaped(two_ends(str(one))) for one in instances], 'instance')}: submission numbers come more than once."
         " Several runs or ranks send under one service.instance.id, or executions are stored twice: every figure counts"
         " them together. `tachograph query repeated_numbers` lists all."
     )

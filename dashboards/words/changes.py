@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 import pandas as pd
 
 from dashboards.rows import Row, rows_of
+from dashboards.words.markdown import short
 from dashboards.words.tables import figure
 from dashboards.words.texts import age, clock, escaped, utc_text
 from engine_hooks.commands.counting import counted
@@ -86,11 +87,11 @@ def change_row(change: Change, zone: tzinfo) -> str:
     at = at.tz_localize(UTC) if at.tzinfo is None else at
     low, high = change.point.shift_interval_percent
     others = ", ".join(
-        f"{escaped(one.label)} {escaped(one.before or '-')} → {escaped(one.after or '-')}" for one in change.differences
+        f"{escaped(one.label)} {short(one.before or '-')} → {short(one.after or '-')}" for one in change.differences
     )
     columns = [
         f'<span title="{utc_text(at)}">{clock(at, zone, datetime.now(UTC))}</span>',
-        *(escaped(label) for label in change.labels),
+        *(short(label) for label in change.labels),
         f"{change.point.before:.3f} → {change.point.after:.3f}",
         f"{'▲' if change.point.shift_percent > 0 else '▼'} {change.point.shift_percent:+.1f}",
         f"{low:+.1f} to {high:+.1f}",
@@ -118,7 +119,7 @@ def drift_table(drift: pd.DataFrame) -> str:
         "| Graph | Host | Package | Before → now, ms | Drift, % | In spreads |\n| :-- | :-- | :-- | --: | --: | --: |"
     )
     rows = [
-        f"| {escaped(row.graph_name)} | {escaped(row.host_name)} | {escaped(row.engine_package)}"
+        f"| {short(row.graph_name)} | {short(row.host_name)} | {short(row.engine_package)}"
         f" | {row.gpu_time_mean_before_ns / 1e6:.3f} → {row.gpu_time_mean_ns / 1e6:.3f}"
         f" | {'▲' if row.drift_percent > 0 else '▼'} {row.drift_percent:+.1f} | {figure(row.drift_in_spreads, '+.1f')} |"
         for row in rows_of(drift)
@@ -144,7 +145,7 @@ def cost_row(row: Row) -> str:
         return "" if pd.isna(value) else f"{value / 1e6:.3f}"
 
     columns = [
-        *(escaped(getattr(row, name)) for name in ("graph_name", "host_name", "engine_package")),
+        *(short(getattr(row, name)) for name in ("graph_name", "host_name", "engine_package")),
         f"{row.executions:,}",
         ms("gpu_time_median_ns"),
         f"{ms('gpu_time_p10_ns')} to {ms('gpu_time_p90_ns')}",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dashboards.words.markdown import short
 from dashboards.words.texts import escaped
 from engine_hooks.commands.counting import counted
 from queries.compare.comparison import Comparison, Group, Verdict
@@ -39,7 +40,7 @@ def comparison_sentence(comparison: Comparison) -> str:
 
 def comparison_table(comparison: Comparison) -> str:
     """One row for each group, in the layout of the published experiment's table, as Markdown."""
-    before, after = (escaped(arm) for arm in comparison.arms)
+    before, after = (short(arm) for arm in comparison.arms)
     by = [label.replace("_", " ").capitalize() for label in comparison.by]
     heads = [
         *by,
@@ -59,7 +60,7 @@ def row_of(group: Group, comparison: Comparison) -> str:
     labels = group.labels or (f"**{ALL_GROUPS}**", *[""] * (len(comparison.by) - 1))
     return line_of(
         [
-            *(escaped(label) if group.labels else label for label in labels),
+            *(short(label) if group.labels else label for label in labels),
             change(group, comparison.metric).replace("->", "→"),
             f"{group.shift.pairs:,}",
             signed(group.shift.hodges_lehmann),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dashboards.reading.collector import Collected, Sample
 from dashboards.rows import rows_of
-from dashboards.words.markdown import Column, since, table, without_empty
+from dashboards.words.markdown import Column, short, since, table, without_empty
 from dashboards.words.texts import age, escaped
 from engine_hooks.commands.counting import counted
 from queries.alerts.conditions import Condition, judge
@@ -218,7 +218,7 @@ def clocks_table(skew: pd.DataFrame, zone: tzinfo) -> str:
     now = datetime.now(UTC)
     rows = [
         [
-            escaped(one.host_name or "no host"),
+            short(one.host_name or "no host"),
             escaped(one.clock),
             f"{abs(one.off_s):,.1f}",
             since(one.off_since, zone, now),
@@ -233,9 +233,9 @@ def silent_table(silent: pd.DataFrame, zone: tzinfo) -> str:
     now = datetime.now(UTC)
     rows = [
         [
-            escaped(one.host_name or "no host"),
-            escaped(one.service_instance_id),
-            escaped(one.engine_package),
+            short(one.host_name or "no host"),
+            short(one.service_instance_id),
+            short(one.engine_package),
             age(timedelta(seconds=one.silent_s)),
             since(one.silent_since, zone, now),
             f"{one.executions:,}",
@@ -252,8 +252,8 @@ def losses_table(gaps: pd.DataFrame, zone: tzinfo) -> str:
     rows = [
         [
             since(one.gap_started_at, zone, now),
-            escaped(one.host_name or "no host"),
-            escaped(one.service_instance_id),
+            short(one.host_name or "no host"),
+            short(one.service_instance_id),
             f"{one.executions_missing:,}",
             f"{one.gap_s:,.2f}",
         ]

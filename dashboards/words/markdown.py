@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dashboards.words.texts import clock, escaped, utc_text
+from dashboards.words.texts import clock, escaped, two_ends, utc_text
 
-NAME_LETTERS = 28
-"""Of a longer name the middle is left out: machines differ at its ends."""
+LINE_LETTERS_MAX = 28
+"""Of a name that is not broken into lines."""
 
 
 class Column(NamedTuple):
@@ -62,10 +62,15 @@ def in_cell(text: str) -> str:
     return escape(text).replace("|", "&#124;")
 
 
+def short(name: str) -> str:
+    """A name of anybody's making, of a long one its two ends, with the whole on hover: unbroken, one of 2,000 letters
+    would leave the columns beside it no room."""
+    whole, shown = " ".join(name.split()), two_ends(name)
+    return escaped(shown) if shown == whole else f'<span title="{in_cell(whole)}">{escaped(shown)}</span>'
+
+
 def one_line(name: str) -> str:
     """A name that is not broken into lines, of a long one its two ends, with the whole on hover."""
-    if len(name) <= NAME_LETTERS:
-        return f'<span style="white-space: nowrap">{escaped(name)}</span>' if name else ""
-    half = (NAME_LETTERS - 1) // 2
-    shown = f"{name[:half]}…{name[-half:]}"
-    return f'<span style="white-space: nowrap" title="{in_cell(name)}">{escaped(shown)}</span>'
+    whole, shown = " ".join(name.split()), two_ends(name, LINE_LETTERS_MAX)
+    title = "" if shown == whole else f' title="{in_cell(whole)}"'
+    return f'<span style="white-space: nowrap"{title}>{escaped(shown)}</span>' if shown else ""

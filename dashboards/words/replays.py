@@ -1,5 +1,6 @@
 """A replay in words and as a table: pure functions, so that tests need no browser."""
 
+from dashboards.words.markdown import short
 from dashboards.words.texts import escaped, percent
 from engine_hooks.commands.counting import counted
 from queries.record import sampled_away
@@ -25,7 +26,7 @@ def swap_table(exact: ExactReplay) -> str:
     """What would have been chosen in place of what, as Markdown."""
     head = "| Chosen | Instead | Decisions | Time, s |\n| :-- | :-- | --: | --: |"
     rows = [
-        f"| {escaped(swap.graph_name)} | {escaped(swap.replayed_graph_name)} | {swap.decisions:,} | {swap.seconds:.2f} |"
+        f"| {short(swap.graph_name)} | {short(swap.replayed_graph_name)} | {swap.decisions:,} | {swap.seconds:.2f} |"
         for swap in swaps_of(exact)
     ]
     return "\n".join([head, *rows])

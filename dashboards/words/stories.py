@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from dashboards.rows import Row
+from dashboards.words.markdown import short
 from dashboards.words.texts import escaped
 from queries.catalogue import Column, find
 from queries.postmortem.story import Chapter
@@ -39,7 +40,7 @@ def fields_missing(record: Row) -> list[str]:
 def field_row(column: Column, value: Any) -> str:
     """One field."""
     unit = f" {column.unit}" if column.unit and column.unit != "time" else ""
-    return f"| {escaped(column.name)} | {escaped(value_text(value))}{escaped(unit)} | {escaped(column.meaning)} |"
+    return f"| {escaped(column.name)} | {value_text(value)}{escaped(unit)} | {escaped(column.meaning)} |"
 
 
 def recorded(value: Any) -> bool:
@@ -50,14 +51,14 @@ def recorded(value: Any) -> bool:
 
 
 def value_text(value: Any) -> str:
-    """A value as a person reads it."""
+    """A value as a person reads it, as Markdown; names by their two ends."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {entry}" for name, entry in value.items())
+        return ", ".join(f"{short(str(name))} {value_text(entry)}" for name, entry in value.items())
     if isinstance(value, pd.Timestamp):
-        return f"{value:%Y-%m-%d %H:%M:%S.%f} UTC"
+        return escaped(f"{value:%Y-%m-%d %H:%M:%S.%f} UTC")
     if isinstance(value, str) or pd.api.types.is_bool(value):
-        return str(value)
+        return short(str(value))
     if not pd.api.types.is_scalar(value):
         entries: Sequence[Any] = list(value)
         return ", ".join(value_text(entry) for entry in entries)
-    return f"{value:,}" if pd.api.types.is_integer(value) else f"{value:,.6g}"
+    return escaped(f"{value:,}" if pd.api.types.is_integer(value) else f"{value:,.6g}")

@@ -7,9 +7,9 @@ import pandas as pd
 from dashboards.links import cell_address
 from dashboards.rows import Row, rows_of
 from dashboards.words.cells import is_whole
-from dashboards.words.markdown import Column, table, way, without_empty
+from dashboards.words.markdown import Column, short, table, way, without_empty
 from dashboards.words.markdown import since as hovered
-from dashboards.words.texts import clock, engine_label, escaped, percent, short_instance, utc_text
+from dashboards.words.texts import clock, engine_names, escaped, percent, short_instance, utc_text
 
 STUCK_ROWS_MAX = 20
 """Stuck cells listed; `tachograph query stuck_plain` has all of them."""
@@ -39,17 +39,22 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
     shown = clock(row.started_at, zone, now) if str(row.cell).isdigit() else row.cell
     since = row.started_at if pd.isna(row.plain_since) else row.plain_since
     return [
-        way(escaped(shown), cell_address(row.service_instance_id, row.cell), f"plain since {utc_text(since)}"),
-        f"{escaped(engine_label(row))} / {escaped(short_instance(row))}",
-        escaped(row.cell_arm),
+        way(short(shown), cell_address(row.service_instance_id, row.cell), f"plain since {utc_text(since)}"),
+        engine(row),
+        short(row.cell_arm),
         hovered(since, zone, now),
         percent(row.plain_fraction).removesuffix(" %"),
         figure(row.plain_stretch_s, ".1f"),
         figure(row.tokens_per_s, ",.0f"),
-        escaped(row.best_speculative_graph),
+        short(row.best_speculative_graph),
         figure(row.gain_percent, "+.1f"),
         cause(row),
     ]
+
+
+def engine(row: Row) -> str:
+    """An engine by its names, and what tells it from others of its host."""
+    return f"{' · '.join(map(short, engine_names(row)))} / {escaped(short_instance(row))}"
 
 
 def cause(row: Row) -> str:
@@ -78,8 +83,8 @@ def stretches_table(stretches: pd.DataFrame, zone: tzinfo) -> str:
                 cell_address(row.service_instance_id, row.cell),
                 f"from {utc_text(row.started_at)}: opens its worst cell",
             ),
-            f"{escaped(engine_label(row))} / {escaped(short_instance(row))}",
-            escaped(row.cell_arm),
+            engine(row),
+            short(row.cell_arm),
             f"{row.cells:,}",
             f"{row.cells_stuck:,}",
             figure(row.plain_stuck_s, ",.0f"),

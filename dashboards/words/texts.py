@@ -11,6 +11,8 @@ import pandas as pd
 from dashboards.rows import Row
 
 SHORT_LETTERS = 12
+NAME_LETTERS_MAX = 40
+"""Of a longer name the middle is left out: machines differ at its ends. A UUID has 36."""
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$:])")
 
 
@@ -27,10 +29,22 @@ def with_code(problem: str) -> str:
     return "".join(f"`{part}`" if at % 2 and part else escaped(part) for at, part in enumerate(parts))
 
 
+def two_ends(name: str, letters_max: int = NAME_LETTERS_MAX) -> str:
+    """A name in one line, of one of more than `letters_max` its two ends."""
+    in_line = " ".join(name.split())
+    half = (letters_max - 1) // 2
+    return in_line if len(in_line) <= letters_max else f"{in_line[:half]}…{in_line[-half:]}"
+
+
+def engine_names(row: Row) -> list[str]:
+    """What a person names an engine by: host, package, recipe; its instance where it has none of them."""
+    parts = [row.host_name, row.engine_package, row.engine_recipe]
+    return [str(part) for part in parts if part] or [str(row.service_instance_id)]
+
+
 def engine_label(row: Row) -> str:
     """An engine as a person names it: host, package, recipe."""
-    parts = [row.host_name, row.engine_package, row.engine_recipe]
-    return " · ".join(str(part) for part in parts if part) or str(row.service_instance_id)
+    return " · ".join(engine_names(row))
 
 
 def short_instance(row: Row) -> str:
