@@ -6,14 +6,9 @@ from typing import Annotated, Any, TypedDict
 
 import typer
 
-from engine_hooks.contract.names import Purpose
+from engine_hooks.commands.golden_cases import Event, GoldenFileError, case_of
 from engine_hooks.cost_model.model import CostModel, Measurement
 from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
-from engine_hooks.errors import EngineHooksError
-
-
-class GoldenFileError(EngineHooksError):
-    """The file is not in the format of the golden cases."""
 
 
 class CheckedEstimate(TypedDict):
@@ -31,7 +26,7 @@ def estimate(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
 ) -> None:
     """Replay each case of FILE through a cost model and print its estimate at every check."""
-    estimates = [checked for case in _cases(file) for checked in _replay(file, case, model)]
+    estimates = [checked for number, case in enumerate(_cases(file)) for checked in _replay(file, number, case, model)]
     if as_json:
         typer.echo(json.dumps(estimates))
         return
@@ -39,7 +34,7 @@ def estimate(
         typer.echo(f"{checked['case']}  check {checked['check']}  {checked['estimate_ns']} ns")
 
 
-def _cases(file: Path) -> list[dict[str, Any]]:
+def _cases(file: Path) -> list[Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         cases = content["cases"]
@@ -54,42 +49,44 @@ def _cases(file: Path) -> list[dict[str, Any]]:
     return cases
 
 
-def _replay(file: Path, case: dict[str, Any], model: str) -> list[CheckedEstimate]:
+def _replay(file: Path, number: int, case: Any, model: str) -> list[CheckedEstimate]:
     cost_model = cost_model_named(model)
+    name = case["id"] if isinstance(case, dict) and isinstance(case.get("id"), str) else f"number {number}, from 0 on"
     try:
         return replay_case(case, cost_model)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        name = case.get("id", "?") if isinstance(case, dict) else case
-        raise GoldenFileError(f"{file}: case {name}: {type(error).__name__}: {error}; see docs/embedding.md") from error
+    except GoldenFileError as error:
+        raise GoldenFileError(f"{file}: case {name}: {error}; see docs/embedding.md for the format") from error
 
 
-def replay_case(case: dict[str, Any], model: CostModel) -> list[CheckedEstimate]:
-    """The estimates of one case at its checks, each taken right after event `after_event`."""
+def replay_case(case: Any, model: CostModel) -> list[CheckedEstimate]:
+    """The estimates of one case at its checks, each taken right after event `after_event`.
+
+    Args:
+        case: The case as `json.loads` gives it.
+        model: A new one.
+
+    Raises:
+        GoldenFileError: it is not in the format; the text says where in the case, and what.
+    """
+    read = case_of(case)
     checks: list[CheckedEstimate] = []
     done = 0
-    numbered = sorted(enumerate(case["checks"]), key=lambda pair: pair[1]["after_event"])
-    for number, check in numbered:
-        if not 0 <= check["after_event"] < len(case["events"]):
-            raise ValueError(
-                f"check {number} is after event {check['after_event']}, of {len(case['events'])} from 0 on"
-            )
-        for event in case["events"][done : check["after_event"] + 1]:
+    for number, check in sorted(enumerate(read.checks), key=lambda pair: pair[1].after_event):
+        for event in read.events[done : check.after_event + 1]:
             model.record(_measurement(event))
-        done = max(done, check["after_event"] + 1)
-        believed = model.estimate(check["graph"], check["now_ns"])
-        checks.append({"case": case["id"], "check": number, "estimate_ns": believed and believed.total_ns})
+        done = max(done, check.after_event + 1)
+        believed = model.estimate(check.graph, check.now_ns)
+        checks.append({"case": read.id, "check": number, "estimate_ns": believed and believed.total_ns})
     return sorted(checks, key=lambda checked: checked["check"])
 
 
-def _measurement(event: dict[str, Any]) -> Measurement:
-    if event["gpu_ns"] < 0 or event["wall_ns"] < 0:
-        raise ValueError(f"an event of graph {event['graph']!r} takes less than no time")
+def _measurement(event: Event) -> Measurement:
     return Measurement(
-        graph=event["graph"],
-        gpu_time_ns=event["gpu_ns"],
-        wall_time_ns=event["wall_ns"],
-        drained=not event["queued"],
-        completion_feedback=event["needs_completion_feedback"],
-        purpose=Purpose(event["purpose"]),
-        now_ns=event["now_ns"],
+        graph=event.graph,
+        gpu_time_ns=event.gpu_ns,
+        wall_time_ns=event.wall_ns,
+        drained=not event.queued,
+        completion_feedback=event.needs_completion_feedback,
+        purpose=event.purpose,
+        now_ns=event.now_ns,
     )

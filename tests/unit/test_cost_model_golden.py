@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine_hooks.commands.estimate import GoldenFileError, estimate, replay_case
+from engine_hooks.commands.estimate import estimate, replay_case
+from engine_hooks.commands.golden_cases import GoldenFileError
 from engine_hooks.cost_model.errors import UnknownCostModelError
 from engine_hooks.cost_model.registry import cost_model_named
 
@@ -46,13 +47,19 @@ def test_estimate_prints_every_check(capsys: pytest.CaptureFixture[str]) -> None
         ("{", "not JSON"),
         ("[]", '"cases"'),
         ('{"cases": 1}', "not an array"),
-        ('{"cases": [1]}', "case 1"),
-        ('{"cases": [{"id": "x", "events": [{}], "checks": [{"after_event": 0}]}]}', "case x: KeyError"),
-        ('{"cases": [{"id": "x", "events": [], "checks": [{"after_event": 0}]}]}', "check 0 is after event 0, of 0"),
-        ('{"cases": [{"id": "x", "events": [{}], "checks": [{"after_event": -1}]}]}', "check 0 is after event -1"),
+        ('{"cases": [1]}', "case number 0, from 0 on: it should be an object, not 1"),
+        (
+            '{"cases": [{"id": "x", "events": [{}], "checks": [{"after_event": 0}]}]}',
+            "case x: event 0: graph is missing",
+        ),
+        ('{"cases": [{"id": "x", "events": [], "checks": [{"after_event": 0}]}]}', "check 0: graph is missing"),
+        (
+            '{"cases": [{"id": "x", "events": [{}], "checks": [{"after_event": -1}]}]}',
+            "case x: event 0: graph is missing",
+        ),
         (
             '{"cases": [{"id": "x", "events": [{"graph": "P", "gpu_ns": -1, "wall_ns": 1}], "checks": [{"after_event": 0}]}]}',
-            "an event of graph 'P' takes less than no time",
+            "case x: event 0: gpu_ns should be greater than or equal to 0, not -1",
         ),
     ],
 )
@@ -63,6 +70,49 @@ def test_a_broken_file_is_one_clear_line(tmp_path: Path, text: str, said: str) -
         estimate(file)
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+EVENT: dict[str, Any] = {
+    "graph": "P",
+    "gpu_ns": 1,
+    "wall_ns": 1,
+    "queued": False,
+    "needs_completion_feedback": False,
+    "purpose": "ordinary",
+    "now_ns": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("event", "check", "said"),
+    [
+        ({"gpu_ns": float("nan")}, {}, "event 0: gpu_ns should be a finite number, not NaN"),
+        ({"wall_ns": 1.5}, {}, "event 0: wall_ns should be a whole number, not 1.5"),
+        ({"wall_ns": "x" * 99}, {}, f'event 0: wall_ns should be a whole number, not "{"x" * 59}…'),
+        ({"wall_ns": -1}, {}, "event 0: wall_ns should be greater than or equal to 0, not -1"),
+        ({"now_ns": 10**400}, {}, "event 0: now_ns should be less than 9223372036854775808, not 1000000000"),
+        (
+            {"purpose": "oops"},
+            {},
+            "event 0: purpose should be 'ordinary', 'refresh' or 'acceptance_probe', not \"oops\"",
+        ),
+        ({"queued": 0}, {}, "event 0: queued should be a valid boolean, not 0"),
+        ({"graph": None}, {}, "event 0: graph should be a valid string, not null"),
+        ({}, {"after_event": 5}, "check 0: there is no event 5 to come after: the last is 0, from 0 on"),
+        ({}, {"after_event": -1}, "check 0: there is no event -1 to come after: the last is 0, from 0 on"),
+    ],
+)
+def test_what_is_wrong_with_a_case_is_said_in_words(
+    tmp_path: Path, event: dict[str, Any], check: dict[str, Any], said: str
+) -> None:
+    file = tmp_path / "cases.json"
+    checks = [{"after_event": 0, "graph": "P", "now_ns": 1} | check]
+    file.write_text(json.dumps({"cases": [{"id": "one-round", "events": [EVENT | event], "checks": checks}]}))
+    with pytest.raises(GoldenFileError) as raised:
+        estimate(file)
+    assert str(raised.value).startswith(f"{file}: case one-round: {said}")
+    assert "Error" not in str(raised.value)
+    assert str(raised.value).endswith("; see docs/embedding.md for the format")
 
 
 def test_a_missing_file_and_an_unknown_model_are_clear_lines(tmp_path: Path) -> None:
