@@ -17,8 +17,9 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from engine_hooks.commands.terminal import shortened
 from queries.ad_hoc import ROWS_MAX, ask
 from queries.catalogue import find, load
 from queries.compare.cells import labels_named
@@ -76,6 +77,34 @@ def one_line(function: Callable[P, T]) -> Callable[P, T]:
 def in_arguments(told: str) -> str:
     """An error that names the flags of a command, as whoever calls a tool knows them."""
     return FLAG.sub(lambda flag: ARGUMENTS.get(flag["name"], flag["name"].replace("-", "_")), told)
+
+
+def wrong_arguments(wrong: ValidationError, tool: Tool) -> str:
+    """What is wrong with the arguments of a call, in one line, and which the tool takes."""
+    told = []
+    for error in wrong.errors(include_url=False):
+        name = ".".join(map(str, error["loc"]))
+        match error["type"]:
+            case "extra_forbidden":
+                told.append(f"no argument {name!r}")
+            case "missing":
+                told.append(f"{name!r} is missing")
+            case _:
+                told.append(f"{name!r} {error['msg'].removeprefix('Input ')}, not {error['input']!r}")
+    needed = tool.parameters.get("required", ())
+    takes = [f"{name} (needed)" if name in needed else name for name in tool.parameters["properties"]]
+    return shortened(f"{'; '.join(told)}: {tool.name} takes {', '.join(takes) or 'no arguments'}")
+
+
+class StrictTool(Tool):
+    """A tool that says in one line which arguments it takes; the base class would tell its validator's inner workings."""
+
+    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+        try:
+            self.fn_metadata.validate_arguments(arguments)
+        except ValidationError as wrong:
+            raise ToolError(f"Error executing tool {self.name}: {wrong_arguments(wrong, self)}") from wrong
+        return await super().run(arguments, context, convert_result)
 
 
 def rows_of(name: str, url: str, rows_max: int, values: dict[str, Any]) -> Document:
@@ -215,7 +244,7 @@ def server(clickhouse_url: str) -> MCPServer[Any]:
 
 def strict(function: Callable[..., Any]) -> Tool:
     """A tool that refuses arguments it does not know: left out in silence, a filter would seem to hold."""
-    tool = Tool.from_function(function, annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
+    tool = StrictTool.from_function(function, annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))
     arguments = tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)

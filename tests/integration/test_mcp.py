@@ -113,8 +113,28 @@ def test_what_goes_wrong_is_one_line(url: str) -> None:
 
 def test_arguments_that_a_tool_does_not_know_are_refused(url: str) -> None:
     """Left out in silence, a filter would seem to hold."""
-    for arguments in ({"from": "-1h"}, {"limit": 5}):
-        assert "Extra inputs are not permitted" in refused(url, "cells", **arguments)
+    for name, value in {"from": "-1h", "limit": 5}.items():
+        assert f"no argument {name!r}: cells takes since, until, host" in refused(url, "cells", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("sql", {"sql": "SELECT 1"}, "'statement' is missing; no argument 'sql': sql takes statement (needed), rows_max"),
+        ("sql", {"statement": "SELECT 1", "rows_max": 0}, "'rows_max' should be greater than or equal to 1, not 0: sql"),
+        ("sql", {"statement": ["SELECT", "1"]}, "'statement' should be a valid string, not ['SELECT', '1']: sql takes"),
+        ("catalogue", {"topic": "cells"}, "no argument 'topic': catalogue takes no arguments"),
+        ("ask", {"query": "cells", "parameters": {"limit": [3]}}, "'parameters.limit' should be a valid string, not [3]: "),
+        *((tool, {"h" * 2000: 1}, f"{tool} takes ") for tool in sorted(TOOLS)),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_one_line_that_names_the_right_ones(
+    tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    said = refused("http://127.0.0.1:9/tachograph", tool, **arguments)
+    assert told in said
+    assert not [one for one in ("\n", "pydantic", "input_type") if one in said]
+    assert len(said) < 1200
 
 
 def test_as_a_process_of_its_own_over_stdio(url: str) -> None:
