@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from engine_hooks.commands.simulate.cell import cell
-from engine_hooks.commands.simulate.choices import models_of
+from engine_hooks.commands.simulate.choices import CELL_SCENARIOS, models_of
 from engine_hooks.commands.simulate.errors import SimulateCommandError
 from engine_hooks.commands.simulate.experiment import experiment
 from engine_hooks.commands.simulate.scenarios import scenarios
@@ -20,6 +20,7 @@ from engine_hooks.errors import SendError
 from engine_hooks.recorder.client import OtlpClient
 from engine_hooks.recorder.connection import Answer, NotTakenError
 from engine_hooks.simulator.experiment import PACKAGES
+from engine_hooks.simulator.invented import INVENTED
 from engine_hooks.simulator.scenarios import SCENARIOS
 from tests.fixtures.otlp_files import requests_in
 from tests.fixtures.trace_service import trace_service
@@ -137,8 +138,24 @@ def test_a_cell_of_other_parameters(printed: Printed) -> None:
     [
         (lambda: models_of(["idle_gap,mean"], None, ()), "no cost model is called 'mean'; there are exposed_mean, "),
         (lambda: cell(Nowhere(), model="mean"), "no cost model is called 'mean'; there are oracle, exposed_mean, "),
-        (lambda: cell(Nowhere(), scenario="x"), "no scenario is called 'x'; there are: frank1 main; .*; clean; "),
-        (lambda: scenarios(scenario=["x*"]), r"no scenario is called 'x\*'; there are: clean; "),
+        (
+            lambda: cell(Nowhere(), scenario="Host 1.5"),
+            r"^no scenario is called 'Host 1\.5'; nearest: host 1\.5x on speculative rounds; host 1\.5x on all rounds; "
+            r"host 1\.5x on speculative rounds until 20 s; `tachograph simulate cell --list` prints all \d\d$",
+        ),
+        (
+            lambda: cell(Nowhere(), scenario="graammar lane"),
+            r"'graammar lane'; nearest: grammar lane; `tachograph simulate cell --list` prints all",
+        ),
+        (lambda: cell(Nowhere(), scenario=""), r"called ''; `tachograph simulate cell --list` prints all"),
+        (
+            lambda: scenarios(scenario=["prefil *"]),
+            r"^no scenario is called 'prefil \*'; nearest: prefill 5 Hz; .*`tachograph simulate scenarios --list` prints all",
+        ),
+        (
+            lambda: scenarios(scenario=["clean"], invented=True),
+            r"^no scenario is called 'clean'; .*`tachograph simulate scenarios --invented --list` prints all",
+        ),
         (lambda: cell(Nowhere(), starts="soon"), "--starts is 'soon': give `now` or a time like "),
         (lambda: cell(Nowhere(), output=Path("/nowhere/x.gz")), "/nowhere/x.gz: No such file.*name another --output"),
     ],
@@ -157,6 +174,15 @@ def test_models_are_given_in_a_row_or_with_commas() -> None:
 
 def test_every_scenario_of_the_table_has_a_name_of_its_own() -> None:
     assert all(name == scenario.name for name, scenario in SCENARIOS.items())
+
+
+def test_the_names_of_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    cell(Nowhere(), as_list=True)
+    assert capsys.readouterr().out.splitlines() == list(CELL_SCENARIOS)
+    scenarios(as_list=True)
+    assert capsys.readouterr().out.splitlines() == list(SCENARIOS)
+    scenarios(invented=True, as_list=True, as_json=True)
+    assert json.loads(capsys.readouterr().out) == list(INVENTED)
 
 
 def test_what_was_taken_before_the_collector_went_away_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

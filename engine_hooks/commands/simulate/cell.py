@@ -15,7 +15,14 @@ from rich.table import Table
 
 from engine_hooks.commands.counting import counted
 from engine_hooks.commands.partly_taken import telling_taken
-from engine_hooks.commands.simulate.choices import JsonOption, SeedOption, cell_scenario, policy_of
+from engine_hooks.commands.simulate.choices import (
+    CELL_SCENARIOS,
+    JsonOption,
+    ListOption,
+    SeedOption,
+    cell_scenario,
+    policy_of,
+)
 from engine_hooks.commands.simulate.errors import SimulateCommandError
 from engine_hooks.commands.simulate.settings import SendingSettings
 from engine_hooks.commands.terminal import print_table
@@ -74,9 +81,13 @@ def cell(
     output: Annotated[
         Path | None, typer.Option(help="Write them to a file of length-delimited OTLP; gzipped if it ends in .gz.")
     ] = None,
+    as_list: ListOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run one cell and say what it came to; send or write its executions if asked."""
+    if as_list:
+        typer.echo(json.dumps(list(CELL_SCENARIOS)) if as_json else "\n".join(CELL_SCENARIOS))
+        return
     chosen = with_parameters(cell_scenario(scenario), seconds, acceptance, delay_rate)
     start_ns = start_of(starts or (NOW if send else None), chosen)
     simulated = simulate_cell(chosen, policy_of(model), seed, start_ns)

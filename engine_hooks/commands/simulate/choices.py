@@ -1,6 +1,7 @@
 """Names given on the command line: cost models and scenarios."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Annotated, Final
 
@@ -24,6 +25,7 @@ MoreModels = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Another seed is another set of cells.")]
 JobsOption = Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="every core")]
+ListOption = Annotated[bool, typer.Option("--list", help="Print the names of the scenarios to choose from, and end.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 CELL_SCENARIOS: Final[dict[str, Scenario]] = {
@@ -33,6 +35,9 @@ CELL_SCENARIOS: Final[dict[str, Scenario]] = {
     **INVENTED,
 }
 """Every scenario by name: the experiment's packages, its other numbers of lanes, the regret table's, the invented."""
+
+NEAREST_MAX: Final = 3
+"""Names told to who gave one that there is not."""
 
 
 def jobs_of(jobs: int | None) -> int:
@@ -73,7 +78,8 @@ def scenarios_of(patterns: Sequence[str] | None, *, invented: bool = False) -> l
     among = INVENTED if invented else SCENARIOS
     for pattern in patterns or ():
         if not any(fnmatchcase(name, pattern) for name in among):
-            raise SimulateCommandError(f"no scenario is called {pattern!r}; there are: {'; '.join(among)}")
+            command = f"tachograph simulate scenarios{' --invented' if invented else ''} --list"
+            raise SimulateCommandError(_unknown_scenario(pattern, among, command))
     return [one for name, one in among.items() if not patterns or any(fnmatchcase(name, given) for given in patterns)]
 
 
@@ -86,5 +92,13 @@ def cell_scenario(name: str) -> Scenario:
     try:
         return CELL_SCENARIOS[name]
     except KeyError:
-        known = "; ".join(CELL_SCENARIOS)
-        raise SimulateCommandError(f"no scenario is called {name!r}; there are: {known}") from None
+        raise SimulateCommandError(_unknown_scenario(name, CELL_SCENARIOS, "tachograph simulate cell --list")) from None
+
+
+def _unknown_scenario(name: str, among: Collection[str], command: str) -> str:
+    """That there is none of that name, the nearest few, and the command that prints all."""
+    wanted = name.strip("* ").casefold()
+    holding = [one for one in among if wanted and wanted in one.casefold()]
+    near = list(dict.fromkeys([*holding, *get_close_matches(wanted, among, NEAREST_MAX)]))[:NEAREST_MAX]
+    nearest = f"; nearest: {'; '.join(near)}" if near else ""
+    return f"no scenario is called {name!r}{nearest}; `{command}` prints all {len(among)}"

@@ -10,6 +10,7 @@ from rich.table import Table
 from engine_hooks.commands.simulate.choices import (
     JobsOption,
     JsonOption,
+    ListOption,
     ModelsOption,
     MoreModels,
     SeedOption,
@@ -37,11 +38,16 @@ def scenarios(
     replicates: Annotated[int, typer.Option(min=1, max=10_000, help="Paired seeds of each scenario.")] = 20,
     seed: SeedOption = 0,
     jobs: JobsOption = None,
+    as_list: ListOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the regret table: tokens/s lost against an oracle that knows the true costs, in percent."""
     chosen = models_of(models, more, tuple(COST_MODELS))
     selected = scenarios_of(scenario, invented=invented)
+    if as_list:
+        names = [one.name for one in selected]
+        typer.echo(json.dumps(names) if as_json else "\n".join(names))
+        return
     cells = len(selected) * replicates * (1 + len(chosen))
     began = time.monotonic()
     with progress_over(cells, "cells") as on_done:
