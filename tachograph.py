@@ -9,6 +9,7 @@ import functools
 import inspect
 import logging
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -31,7 +32,7 @@ try:
 
     from collector.access.behind import settings_behind
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
-    from collector.access.settings import access_of
+    from collector.access.settings import access_of, ingest_tokens_of
     from collector.commands import registering as collecting
     from collector.errors import CollectorError
     from collector.ports import PortTakenError, bind, host_and_port
@@ -365,10 +366,24 @@ def addresses(settings: Settings) -> str:
         "OTLP gRPC": settings.own_url(settings.otlp_grpc_port),
         "OTLP HTTP": f"{settings.own_url(settings.otlp_http_port)}/v1/traces",
         "ClickHouse SQL": shown(settings.clickhouse_url or f"{settings.own_url(settings.clickhouse_port)}/tachograph"),
+        "your engine": f"{sending_line(settings)} YOUR_ENGINE",
         "data": str(settings.data_dir),
         "stop": "Ctrl-C",
     }
     return "\n".join(f"  {what:<16}{where}" for what, where in rows.items())
+
+
+def sending_line(settings: Settings) -> str:
+    """What an engine on this machine needs in its environment, as a shell takes it; a token by its place alone."""
+    variables = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": settings.own_url(settings.otlp_grpc_port),
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+    }
+    if ingest_tokens_of(settings):
+        variables["OTEL_EXPORTER_OTLP_HEADERS"] = "authorization=Bearer%20TOKEN"
+    if settings.tls_ca:
+        variables["OTEL_EXPORTER_OTLP_CERTIFICATE"] = shlex.quote(str(settings.tls_ca.absolute()))
+    return " ".join(f"{name}={value}" for name, value in variables.items())
 
 
 def watch(supervisor: Supervisor, clickhouse_url: str, console: Console) -> None:
