@@ -13,7 +13,6 @@ ON_A_PAGE: Final[tuple[tuple[re.Pattern[str], Callable[[Found], str]], ...]] = (
         lambda found: f"deselect “{found['label'].replace('_', ' ')}” under “One row for each”",
     ),
     (re.compile(r"narrow the time by --from and --to"), lambda _: "choose a shorter time range"),
-    (re.compile(r"`tachograph query engines` shows the arms there are"), lambda _: "choose one that there is"),
     (re.compile(r": it cannot be simulated; --form exact needs none"), lambda _: ""),
 )
 """What is said to whoever types a command, and what to do on a page instead."""

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from scipy import stats
 
+from queries.compare.absent import check_arms
 from queries.compare.cells import Cell
 from queries.compare.errors import NothingToCompareError
 from queries.compare.pairing import LeftOut, Matched, Pair, matched
@@ -162,9 +163,10 @@ def compared(
     if arms[0] == arms[1]:
         raise CallError(f"an arm cannot be compared with itself: {arms[0]}")
     kind = METRICS[metric]
+    check_arms(arms, {cell.arm for cell in cells})
     chosen = [cell for cell in cells if cell.arm in arms]
     found = matched(chosen, arms, by, kind.measure)
-    check_pairs(found, chosen, arms, by)
+    check_pairs(found, arms, by)
     members = by_labels(found, by)
     drafts = [draft_of(labels, pairs, same, kind) for labels, (pairs, same) in members.items()]
     if len(drafts) > 1:
@@ -184,11 +186,8 @@ def compared(
     )
 
 
-def check_pairs(found: Matched, cells: Sequence[Cell], arms: tuple[str, str], by: Sequence[str]) -> None:
+def check_pairs(found: Matched, arms: tuple[str, str], by: Sequence[str]) -> None:
     """Refuse where nothing can be compared, and say why."""
-    for arm in arms:
-        if not any(cell.arm == arm for cell in cells):
-            raise NothingToCompareError(f"no cells of arm {arm!r}: `tachograph query engines` shows the arms there are")
     if found.pairs:
         return
     split = [name for name in by if name in found.apart]

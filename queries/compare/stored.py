@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from queries.compare.absent import check_arms
 from queries.compare.cells import Cell, cells_of
 from queries.compare.comparison import SMALLEST_SHIFT, Comparison, Metric, compared
 from queries.errors import CallError
@@ -28,7 +29,20 @@ def compare_stored(
         QueriesError: as `queries.runner.run` and `queries.compare.comparison.compared`.
     """
     cells = [cell for arm in dict.fromkeys(arms) for cell in cells_of_arm(url, arm, from_, to)]
+    found = {cell.arm for cell in cells}
+    if absent := set(arms) - found:
+        check_arms(arms, found | arms_stored(url, from_, to) - absent)
     return compared(cells, arms, by, metric, smallest_shift)
+
+
+def arms_stored(url: str, from_: str | None, to: str | None) -> set[str]:
+    """The arms that any engine took part in.
+
+    Raises:
+        QueriesError: as `queries.runner.run`.
+    """
+    engines = run("engines", url, "rows", last_s=0, **{"from": from_, "to": to})
+    return {arm for engine in engines for arm in engine["arms"]}
 
 
 def cells_of_arm(url: str, arm: str, from_: str | None, to: str | None) -> list[Cell]:

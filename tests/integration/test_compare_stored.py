@@ -120,7 +120,13 @@ def test_exit_codes(mirrored: str) -> None:
     with pytest.raises(FailOnError, match="after against before: node-1 main is worse") as failed:
         compare(Settings(mirrored), fail_on=[VerdictName.WORSE])
     assert failed.value.exit_code == 6
-    with pytest.raises(NothingToCompareError, match="no cells of arm 'before'") as empty:
+    with pytest.raises(NothingToCompareError, match=r"no cells of arm 'nope1': there are after, before$"):
+        compare(Settings(mirrored), arm="nope1,nope2")
+    with pytest.raises(NothingToCompareError, match=r"no cells of arm 'befor': did you mean before\?$"):
+        compare(Settings(mirrored), arm="after,befor")
+    with pytest.raises(
+        NothingToCompareError, match="no cells of arm 'before': no cell of this time names an arm"
+    ) as empty:
         compare(Settings(mirrored), to="2026-01-01")
     assert empty.value.exit_code == 5
 

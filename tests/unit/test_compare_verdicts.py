@@ -114,6 +114,16 @@ def test_a_less_plain_fraction_is_better() -> None:
     assert comparison.overall.stuck_p_value == pytest.approx(2 / 2**8)
 
 
+def test_stuck_cells_that_came_and_went_are_weighed_against_each_other() -> None:
+    """McNemar's exact test: of four pairs that differ, so one-sided a split as 3 to 1 comes about in 10 of 16 ways."""
+    cells = pairs([100.0] * 8, [100.0 + place for place in range(8)])
+    stuck = {("before", place) for place in range(3)} | {("after", 3)}
+    marked = [cell._replace(stuck=(cell.arm, (cell.position or 0) // 2) in stuck) for cell in cells]
+    row = only(marked)
+    assert (sum(row.before.stuck), sum(row.after.stuck)) == (3, 1)
+    assert row.stuck_p_value == pytest.approx(10 / 16)
+
+
 def test_a_cell_that_emitted_nothing_counts() -> None:
     row = only(pairs([100.0 + n for n in range(8)], [100.5 + n for n in range(7)] + [0.0]))
     assert row.shift.pairs == 8
@@ -222,6 +232,11 @@ def test_wrong_calls() -> None:
     with pytest.raises(NothingToCompareError, match="no cells of arm 'later'") as refused:
         compared(cells, ("before", "later"))
     assert refused.value.exit_code == 5
+    many = [cell_at(f"arm-{n}", n, 100.0) for n in range(12)]
+    with pytest.raises(NothingToCompareError, match=r"'x': there are arm-0, arm-1, arm-10, arm-11, arm-2 and 7 more$"):
+        compared(many, ("x", "y"))
+    with pytest.raises(NothingToCompareError, match=r"'y': there is only$"):
+        compared([cell_at("only", 0, 100.0)], ("only", "y"))
     for wrong in ("before", "before,", "a,b,c"):
         with pytest.raises(CallError, match="two names"):
             arms_of(wrong)

@@ -58,7 +58,7 @@ class TestPage:
 
     def test_an_arm_without_cells(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page_opened(COMPARE_PAGE, arms_url, monkeypatch, after="elsewhere")
-        assert "Nothing to compare: no cells of arm 'elsewhere'" in said(app)
+        assert "Nothing to compare: no cells of arm 'elsewhere': there are after, before." in said(app)
         assert not app.get("vega_lite_chart")
 
     def test_arms_apart_name_what_to_deselect(self, arms_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,6 @@ class TestWords:
         ("told", "on_the_page"),
         [
             ("arm x has more than 9 cells: narrow the time by --from and --to", "choose a shorter time range"),
-            ("no cells of arm 'x': `tachograph query engines` shows the arms there are", "choose one that there is"),
             ("cell c records no drafts: it cannot be simulated; --form exact needs none", "cell c records no drafts"),
         ],
     )
