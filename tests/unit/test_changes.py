@@ -11,7 +11,7 @@ from rich.console import Console
 from queries.changes.detection import change_points
 from queries.changes.found import changes_in, sparkline
 from queries.changes.history import LABELS, Metric, labels_for, series_of
-from queries.changes.shown import moment, percent, rendered, values_text
+from queries.changes.shown import clocks_line, moment, percent, rendered, values_text
 from queries.errors import CallError
 from tests.fixtures.known_changes import KINDS, known_series, matches
 
@@ -93,6 +93,26 @@ def test_what_else_changed_is_told() -> None:
     assert change.after == START + timedelta(seconds=870)
     assert change.differences == (("package", "same", "main-9a44c0"),)
     assert series_of(rows(), Metric.HANDOFF, ("host", "graph")) == []
+
+
+def test_what_changed_well_before_or_after_is_not_told() -> None:
+    packages = ["early"] * 25 + ["then"] * 10 + ["late"] * 25
+    stored = [row | {"engine_package": package} for row, package in zip(rows(), packages, strict=True)]
+    series = series_of(stored, Metric.GPU_TIME, ("host", "graph"))
+    (change,) = changes_in(series, Metric.GPU_TIME, 1.0)
+    assert (change.point.start, change.differences) == (30, ())
+
+
+def test_of_many_clocks_that_are_ahead_the_furthest_are_named_and_the_rest_counted() -> None:
+    ahead_s = {f"node-{number}": 10.0 * number for number in range(1, 6)}
+    rest = "; what that puts after the newest arrival is left out"
+    named = "node-5: clock 50 s ahead, node-4: clock 40 s ahead, node-3: clock 30 s ahead"
+    assert clocks_line(ahead_s) == f"{named} and 2 hosts more{rest}"
+    del ahead_s["node-1"]
+    assert clocks_line(ahead_s) == f"{named} and 1 host more{rest}"
+    del ahead_s["node-2"]
+    assert clocks_line(ahead_s) == f"{named}{rest}"
+    assert clocks_line({}) == ""
 
 
 @pytest.mark.parametrize("width", [80, 120, 160, 200])
