@@ -129,6 +129,20 @@ def test_stop_delivers_then_counts(recorder: Callable[..., Recorder]) -> None:
     assert running.losses[LossReason.STOPPED] == 2
 
 
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [(SpanExportResult.SUCCESS, []), (SpanExportResult.FAILURE, ["graph executions lost: 3 because sending failed"])],
+)
+def test_losses_are_told_at_the_end_where_there_are_any(
+    recorder: Callable[..., Recorder], result: SpanExportResult, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    running = recorder(MemoryExporter([result]), interval_s=60)
+    record(running, 3)
+    assert running.stop()
+    assert running.stop()
+    assert [one for one in caplog.messages if "lost" in one] == said
+
+
 def test_context_delivers_at_its_end() -> None:
     exporter = MemoryExporter()
     with Recorder(ENGINE, exporter=exporter, interval_s=60) as running:

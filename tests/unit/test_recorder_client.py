@@ -12,13 +12,14 @@ import pytest
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.errors import RecorderError, SendError
-from engine_hooks.recorder import variables
+from engine_hooks.recorder import outlets, variables
 from engine_hooks.recorder.client import OtlpClient
 from engine_hooks.recorder.connection import Answer, Connection, NotTakenError
 from engine_hooks.recorder.encoder import RequestEncoder
 from engine_hooks.recorder.losses import LossReason
 from engine_hooks.recorder.outlets import OtlpOutlet
 from engine_hooks.recorder.recorder import Recorder
+from engine_hooks.recorder.sending import endpoint_url, sender
 
 ENGINE = EngineResource("host1:1")
 FIRST = GraphExecution("decode", GraphKind.PLAIN_DECODE, 0, 7, 8, 1_764_000_000_000_000_000, 9)
@@ -192,6 +193,13 @@ def test_losses_by_reason(caplog: pytest.LogCaptureFixture) -> None:
     assert "refuses: 2 spans: span_too_long" in caplog.text
 
 
+def test_the_engine_may_run_before_every_eighth_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways_given: list[None] = []
+    monkeypatch.setattr(outlets, "give_way", lambda: ways_given.append(None))
+    deliver(Scripted([TAKEN]), [FIRST._replace(graph_sequence=sequence) for sequence in range(20)])
+    assert len(ways_given) == 3
+
+
 def test_a_collector_cannot_refuse_more_than_it_was_sent() -> None:
     assert deliver(Scripted([Answer(10, "odd")]), [FIRST]) == {LossReason.REFUSED: 1}
 
@@ -261,8 +269,16 @@ def test_a_recorder_sends_to_one_place() -> None:
         Recorder(ENGINE, exporter=object(), grpc_endpoint="http://localhost:4317")  # type: ignore[arg-type]
 
 
-def test_a_sender_is_told_of_an_endpoint_that_is_none() -> None:
-    from engine_hooks.recorder.sending import sender
-
-    with pytest.raises(SendError, match="TACHOGRAPH_OTLP_ENDPOINT"), sender("collector"):
+@pytest.mark.parametrize("endpoint", ["collector", "collector:4317", "ftp://collector:4317", "http://", ""])
+def test_a_sender_is_told_of_an_endpoint_that_is_none(endpoint: str) -> None:
+    with (
+        pytest.raises(SendError, match=f"^'{endpoint}' is no OTLP endpoint: .*TACHOGRAPH_OTLP_ENDPOINT"),
+        sender(endpoint),
+    ):
         pass
+
+
+@pytest.mark.parametrize("endpoint", ["http://collector:4317", "https://collector:4317"])
+def test_an_endpoint_is_a_url_of_either_kind(endpoint: str) -> None:
+    url = endpoint_url(endpoint)
+    assert (url.hostname, url.port) == ("collector", 4317)
