@@ -71,6 +71,18 @@ def test_one_graphs_rise_is_no_drift() -> None:
     assert " by itself; meanwhile: decode 1.00" in regression.evidence[0].says
 
 
+def test_a_rise_that_the_other_overtakes_between_its_steps_is_not_its_own() -> None:
+    """P64 in two steps, decode by as much in one between them: at neither of its steps anything else moved."""
+    factors = [(1.0, 1.0), (1.0, 1.1), (1.21, 1.1), (1.21, 1.21)]
+    random, at_ms, record = np.random.default_rng(7), 0.0, []
+    for n in range(2000):
+        turn = n % 2
+        gpu_ms = (10.0, 14.0)[turn] * factors[n // 500][turn] * random.normal(1, 0.003)
+        record.append(round_of(n, at_ms, ("decode", "P64")[turn], gpu_ms))
+        at_ms += gpu_ms
+    assert ("P64",) not in [finding.graphs for finding in speed_of(diagnose(record_of(record)))]
+
+
 @pytest.mark.parametrize("decode", [1.05, 1.2, 1.4, 1.6, 1.8, 2.0])
 @pytest.mark.parametrize("p64", [1.05, 1.2, 1.4, 1.6, 1.8, 2.0])
 def test_in_one_stretch_it_is_the_one_or_the_other(decode: float, p64: float) -> None:
