@@ -8,13 +8,18 @@ from typing import Any, Final, NamedTuple
 from queries.alerts.conditions import judge
 from queries.alerts.notifying import Alert
 from queries.alerts.rule import Rule
-from queries.alerts.states import Seen, Standing, State, step
+from queries.alerts.states import Seen, Standing, State, Timing, step
 from queries.alerts.templates import filled, filled_link, shown
 
 Identity = tuple[tuple[str, str], ...]
 """The labels of an alert, sorted."""
+REPLACED_BY: Final = "replaced_by"
+"""The annotation of an alert whose engine was replaced: the engine that did."""
+ENGINE: Final = "service_instance_id"
+"""The label of an alert about one engine."""
 SERIES_MAX: Final = 10_000
 """Alerts of one rule that are kept at a time; further ones are counted and left out."""
+NOBODY: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,14 @@ class Entry:
         last."""
         summary = self.annotations.get("summary", "")
         if self.standing.state == State.GONE:
-            return f"given up, last: {summary}"
+            return f"{self._why_gone}, last: {summary}"
         is_of_now = self.standing.clear_s is None and self.standing.state != State.NO_DATA
         return summary if is_of_now else f"last: {summary}"
+
+    @property
+    def _why_gone(self) -> str:
+        successor = self.annotations.get(REPLACED_BY)
+        return f"replaced by {successor}" if successor else "given up"
 
     @property
     def said(self) -> dict[str, str]:
@@ -58,7 +68,12 @@ class Entry:
         elif self.standing.clear_s is not None:
             annotations["clear"] = "it is clear now: it ends soon, unless it comes back"
         if self.standing.state == State.GONE:
-            annotations["gone"] = "it was not seen to recover: nothing was heard of it for so long that it is given up"
+            successor = self.annotations.get(REPLACED_BY)
+            annotations["gone"] = (
+                f"its engine was replaced by {successor}, whose alerts are its own"
+                if successor
+                else "it was not seen to recover: nothing was heard of it for so long that it is given up"
+            )
         return annotations
 
     def alert(self, dashboards_url: str) -> Alert:
@@ -92,6 +107,7 @@ def look(
     *,
     elapsed_s: float,
     now: datetime,
+    replaced: Mapping[str, str] = NOBODY,
 ) -> Looked:
     """Move every alert of a rule on by one look.
 
@@ -101,6 +117,7 @@ def look(
         rows: What its query answered; None where it did not.
         elapsed_s: Monotonic time since the look before; 0 for the first.
         now: The calendar, to be written down.
+        replaced: Engines that were replaced, and by which: their alerts are given up at once.
     """
     by_identity = {} if rows is None else _first_of_each(rule, rows)
     moved: dict[Identity, Entry] = {}
@@ -108,7 +125,11 @@ def look(
     left_out = 0
     for identity in (*entries, *(one for one in by_identity if one not in entries)):
         before = entries.get(identity) or Entry(rule.alert, identity, Standing())
-        after = _moved(rule, before, by_identity.get(identity), is_blind=rows is None, elapsed_s=elapsed_s, now=now)
+        successor = replaced.get(before.labels.get(ENGINE, ""), "")
+        if successor:
+            after = _replaced(before, successor, elapsed_s=elapsed_s, now=now, timing=rule.timing)
+        else:
+            after = _moved(rule, before, by_identity.get(identity), is_blind=rows is None, elapsed_s=elapsed_s, now=now)
         if after.standing.state != before.standing.state:
             changes.append(Change(after, before.standing.state))
         if after.standing.state == State.INACTIVE:
@@ -156,6 +177,16 @@ def _moved(
     if standing.state == State.RESOLVED and before.standing.state != State.RESOLVED:
         entry = _over(rule, entry, row)
     if standing.state == State.INACTIVE and before.standing.state in (State.PENDING, State.NO_DATA):
+        entry = _never_fired(entry)
+    return _dated(entry, before, now)
+
+
+def _replaced(before: Entry, successor: str, *, elapsed_s: float, now: datetime, timing: Timing) -> Entry:
+    """Whatever its rows still say: they are of what was."""
+    entry = replace(before, standing=step(before.standing, Seen.REPLACED, elapsed_s, timing))
+    if entry.standing.state == State.GONE and not before.standing.ended:
+        entry = replace(entry, annotations={**entry.annotations, REPLACED_BY: successor})
+    if entry.standing.state == State.INACTIVE and before.standing.state in (State.PENDING, State.NO_DATA):
         entry = _never_fired(entry)
     return _dated(entry, before, now)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import structlog
 
-from queries.alerts.book import Change, Entry, Identity, abandoned, look
+from queries.alerts.book import ENGINE, NOBODY, Change, Entry, Identity, abandoned, look
 from queries.alerts.bounded import Call, Calls, TooSlowError
 from queries.alerts.clocks import Clock
 from queries.alerts.errors import AlertStateError
@@ -79,11 +79,11 @@ class Evaluator:
             StoppedError: it was told to stop before the answers were there.
         """
         due = [rule for rule in self.rules if self._is_due(rule)]
-        answers = self._answers([rule for rule in due if rule.watches != "evaluator"])
+        answers, replaced = self._answers([rule for rule in due if rule.watches != "evaluator"])
         changes = list(self._give_up_ruleless())
         for rule in due:
             rows = [self._own_row()] if rule.watches == "evaluator" else answers.get(rule.alert)
-            changes += self._look(rule, rows)
+            changes += self._look(rule, rows, replaced)
         self._remember(changes, self.findings.add_to(self._entries) if self.findings else frozenset())
         self._tell()
         return tuple(changes)
@@ -95,8 +95,9 @@ class Evaluator:
         # A tenth early counts: a timer is never exact.
         return last is None or self.clock.monotonic() - last >= 0.9 * rule.every
 
-    def _answers(self, rules: Sequence[Rule]) -> dict[str, Rows]:
-        """The rows of each rule that answered in time. Asked all at once, waited for together."""
+    def _answers(self, rules: Sequence[Rule]) -> tuple[dict[str, Rows], Mapping[str, str]]:
+        """The rows of each rule that answered in time, and which engines were replaced. Asked all at once, waited for
+        together."""
         # Of real time, whatever the clock says: threads are waited for.
         deadline = time.monotonic() + self.answer_s
         at, trouble = self._store_time(deadline)
@@ -104,6 +105,11 @@ class Evaluator:
         for rule in rules:
             if at or rule.watches:
                 calls[rule.alert] = self._start(rule, at or self.clock.now())
+        replacing = (
+            self._calls.start("replaced engines", lambda: self.source.replaced(at))
+            if at and self._has_engines()
+            else None
+        )
         failing = {rule.alert: trouble for rule in rules if rule.alert not in calls}
         answers: dict[str, Rows] = {}
         for name, call in calls.items():
@@ -116,7 +122,24 @@ class Evaluator:
             except Exception as defect:
                 failing[name] = f"{type(defect).__name__}: {first_line(defect)}"
         self._note(failing, {rule.alert for rule in rules})
-        return answers
+        return answers, self._replaced(replacing, deadline)
+
+    def _has_engines(self) -> bool:
+        """Whether an alert is about an engine: else nobody has to know which were replaced."""
+        return any(ENGINE in entry.labels and not entry.standing.ended for entry in self._entries.values())
+
+    def _replaced(self, call: Call[Mapping[str, str]] | None, deadline: float) -> Mapping[str, str]:
+        """Which engines were replaced; where it is not known, none."""
+        if call is None:
+            return NOBODY
+        try:
+            return dict(self._waited_for(call, deadline))
+        except StoppedError:
+            raise
+        except Exception as wrong:
+            self.counts["replacements_unknown"] += 1
+            structlog.get_logger().debug("which engines were replaced is not known", error=first_line(wrong)[:400])
+            return NOBODY
 
     def _start(self, rule: Rule, at: datetime) -> Call[Rows] | None:
         call = self._calls.start(rule.alert, lambda: self.source.rows(rule, at, is_now=True))
@@ -172,11 +195,11 @@ class Evaluator:
 
     # ---- moving
 
-    def _look(self, rule: Rule, rows: Rows | None) -> tuple[Change, ...]:
+    def _look(self, rule: Rule, rows: Rows | None, replaced: Mapping[str, str]) -> tuple[Change, ...]:
         now = self.clock.monotonic()
         mine = {identity: entry for identity, entry in self._entries.items() if entry.rule == rule.alert}
         elapsed_s = now - self._looked_at.get(rule.alert, now)
-        looked = look(rule, mine, rows, elapsed_s=elapsed_s, now=self.clock.now())
+        looked = look(rule, mine, rows, elapsed_s=elapsed_s, now=self.clock.now(), replaced=replaced)
         self._looked_at[rule.alert] = now
         for identity in mine:
             del self._entries[identity]

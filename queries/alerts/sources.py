@@ -25,6 +25,8 @@ JUDGED: Final = "judged"
 """A column of live queries: whether what a row rests on has been judged."""
 SUSPECTS_BEFORE: Final = timedelta(minutes=10)
 """What was so long before the time asked for may still hold at its beginning."""
+REPLACED_SILENT_S: Final = 30.0
+"""An engine that paused while another began on its GPUs is not replaced: before so long, in s, nobody can tell."""
 GENTLE: Final[Mapping[str, Any]] = {"max_threads": 1}
 """ClickHouse's settings for work that nobody waits for."""
 REST_S_MAX: Final = 10.0
@@ -66,6 +68,13 @@ class Source(PastSource, Protocol):
             QueriesError: it cannot be told.
         """
 
+    def replaced(self, at: datetime) -> Mapping[str, str]:
+        """Engines that are silent and were replaced by then, and each time by which other one.
+
+        Raises:
+            QueriesError: it cannot be told.
+        """
+
 
 class StoredSource:
     """ClickHouse and a collector, by URL.
@@ -83,6 +92,14 @@ class StoredSource:
     def store_time(self) -> datetime:
         moment: datetime = self._ran("store_time", {})[0]["store_time"]
         return moment
+
+    def replaced(self, at: datetime) -> Mapping[str, str]:
+        rows = self._ran("silent_engines", {"at": at, "limit": ROWS_MAX})
+        return {
+            row["service_instance_id"]: row["replaced_by"]
+            for row in rows
+            if row["is_replaced"] and row["silent_s"] > REPLACED_SILENT_S
+        }
 
     def rows(self, rule: Rule, at: datetime, *, is_now: bool) -> Rows:
         if rule.watches == "collector":

@@ -2,7 +2,7 @@
 
 What Prometheus does, and two states it lacks. `no_data`: the series was last pending or firing, and nothing is known
 of it now; whoever fired goes on firing, because nobody has seen it recover. `gone`: nothing was heard for so long that
-it is given up; not resolved, for the same reason.
+it is given up, or its engine was replaced; not resolved, for the same reason.
 
 Time in which nothing was known counts neither for `for` nor for `keep_firing_for`.
 """
@@ -27,7 +27,7 @@ class State(StrEnum):
     RESOLVED = "resolved"
     """Fired, and was seen to be over."""
     GONE = "gone"
-    """Fired, and was never seen again."""
+    """Fired, and was never seen again, or not seen to be over before its engine was replaced."""
 
 
 class Seen(StrEnum):
@@ -40,6 +40,8 @@ class Seen(StrEnum):
     CLEAR = "clear"
     MISSING = "missing"
     """Nothing is known: no row, no value, or no answer."""
+    REPLACED = "replaced"
+    """Another engine has taken the place of the one that it is about: nothing more will be known of it."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,9 @@ class Standing:
 
 def step(standing: Standing, seen: Seen, elapsed_s: float, timing: Timing) -> Standing:
     """Where the alert stands after a look, `elapsed_s` of monotonic time after the one before."""
-    if seen == Seen.MISSING:
+    if seen == Seen.REPLACED and not standing.ended:
+        return Standing(State.GONE) if standing.fires else Standing()
+    if seen in (Seen.MISSING, Seen.REPLACED):
         return _unseen(standing, elapsed_s, timing)
     if standing.state == State.NO_DATA:
         back = replace(standing, state=standing.was, was=State.INACTIVE, missing_s=0.0)

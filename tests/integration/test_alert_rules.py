@@ -1,5 +1,6 @@
 """Every shipped rule on tiny rows: it fires, it does not just below its threshold, and it clears below the clear one."""
 
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from queries.alerts.notifying import Alert
 from queries.alerts.rule import Rule
 from queries.alerts.sources import StoredSource
 from queries.runner import Rows
+from tests.fixtures.alert_evaluators import Evaluating, VirtualClock
 from tests.fixtures.alert_rows import CELL_S, ENDED, RULES, Fleet, Watch
 from tests.fixtures.query_rows import ENGINE, believing
 
@@ -236,6 +238,61 @@ def test_an_engine_that_was_restarted_is_not_silent(fleet: Fleet) -> None:
     assert watch.states(212) == ["firing"], "on another GPU"
     fleet.cell(7, 0, ENGINE._replace(service_instance_id="engine-3"))
     assert watch.end(242) == ENDED
+
+
+def test_who_replaced_whom_is_told_once_the_old_one_is_silent(fleet: Fleet) -> None:
+    heard_for_three_cells(fleet)
+    heard_s = 90.99
+    new = ENGINE._replace(service_instance_id="engine-2")
+    elsewhere = ENGINE._replace(service_instance_id="engine-3", gpu_ids=("7",))
+    for engine in (new, elsewhere):
+        fleet.arrive(fleet.rounds(95, ["P128"] * 60, engine), engine)
+    assert fleet.source.replaced(fleet.at(heard_s + 29)) == {}, "it may be a pause"
+    assert fleet.source.replaced(fleet.at(heard_s + 31)) == {"engine-1": "engine-2"}
+
+
+def test_an_engine_that_is_silent_is_not_replaced_by_one_that_shared_its_gpus(fleet: Fleet) -> None:
+    beside = ENGINE._replace(service_instance_id="engine-2")
+    fleet.arrive(fleet.rounds(60, ["P128"] * 90, beside), beside)
+    heard_for_three_cells(fleet)
+    assert fleet.source.replaced(fleet.at(91)) == {}
+    assert fleet.source.replaced(fleet.at(150)) == {}, "engine-2 began while engine-1 still sent"
+    assert fleet.source.replaced(fleet.at(600)) == {}, "silence of both"
+    fleet.arrive(fleet.rounds(300, ["P128"] * 60, ENGINE), ENGINE)
+    assert fleet.source.replaced(fleet.at(361)) == {}, "it was away for long, and is back"
+
+
+def test_a_stuck_engines_alert_ends_with_its_replacement(fleet: Fleet, clickhouse_url: str, tmp_path: Path) -> None:
+    clock = VirtualClock()
+    source = AtTime(clickhouse_url, fleet, clock)
+    new = ENGINE._replace(service_instance_id="engine-2")
+    with ExitStack() as running:
+        one = Evaluating(tmp_path, running, [RULES.named("StuckInPlain")], clock=clock, source=source)
+        fleet.cell(0, 30)
+        fleet.cell(1, 30)
+        fleet.arrive(fleet.rounds(60, ["P128"]))
+        clock.seconds = 62.0
+        one.after(0)
+        assert one.state("StuckInPlain") == "firing"
+        fleet.arrive(fleet.rounds(70, ["P128"] * 60, new), new)
+        one.after(25)
+        assert one.state("StuckInPlain") == "firing", "the old one may be back"
+        one.after(10)
+        assert one.state("StuckInPlain") == "gone"
+        (told,) = one.told("StuckInPlain")
+    assert told.ends_at
+    assert told.annotations["summary"].startswith("replaced by engine-2, last: node-1 sits in plain decode")
+
+
+class AtTime(StoredSource):
+    """A store at a time that the test says; no collector is behind it."""
+
+    def __init__(self, url: str, fleet: Fleet, clock: VirtualClock) -> None:
+        super().__init__(url, "http://127.0.0.1:9")
+        self._fleet, self._clock = fleet, clock
+
+    def store_time(self) -> datetime:
+        return self._fleet.at(self._clock.seconds)
 
 
 def test_what_the_collector_still_holds_is_no_silence(fleet: Fleet) -> None:

@@ -29,9 +29,13 @@ class Told:
     def __init__(self, plain_fraction: float) -> None:
         self.plain_fraction = plain_fraction
         self.engines = ["engine-a"]
+        self.replacements: dict[str, str] = {}
 
     def store_time(self) -> datetime:
         return datetime.now(UTC)
+
+    def replaced(self, at: datetime) -> dict[str, str]:  # noqa: ARG002
+        return self.replacements
 
     def rows(self, rule: Rule, at: datetime, *, is_now: bool) -> list[dict[str, Any]]:
         assert (rule.alert, is_now) == ("StuckInPlain", True)

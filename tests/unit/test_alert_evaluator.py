@@ -18,6 +18,7 @@ from queries.alerts.loading import load_rules
 from queries.alerts.memory import remembered
 from queries.alerts.notifying import NotDeliveredError
 from queries.alerts.states import Standing, State
+from queries.errors import UnreachableError
 from tests.fixtures.alert_evaluators import DEADLINE_S, START, Evaluating, Kept, VirtualClock, row, rule, waited_for
 from tests.fixtures.alert_state import entry
 
@@ -79,6 +80,65 @@ def test_an_engine_that_leaves_for_good_is_given_up_and_not_resolved(tmp_path: P
     assert gone.ends_at
     assert "not seen to recover" in gone.annotations["gone"]
     assert gone.annotations["summary"] == "given up, last: 2.0 on a"
+
+
+def test_alerts_of_an_engine_that_was_replaced_are_given_up_at_once(tmp_path: Path, running: ExitStack) -> None:
+    """Those with data, those without, and those that did not come to fire; no other engine's."""
+    of_engines = rule("OfEngines", identity=["service_instance_id"], finding_of="cell")
+    slow = rule("Slow", identity=["service_instance_id"], **{"for": "1h"})
+    one = Evaluating(tmp_path, running, [rule(), of_engines, slow])
+    rows = [row(2.0, service_instance_id=name) for name in ("old", "other")]
+    one.source.answers = {"TooMuch": rows, "OfEngines": rows, "Slow": rows}
+    one.after(10)
+    one.source.answers["OfEngines"] = []
+    assert {str(change.entry.standing.state) for change in one.after(10)} == {"no_data"}
+    one.source.replacements = {"old": "new"}
+    changes = one.after(10)
+    assert [(c.entry.rule, c.entry.labels["service_instance_id"], str(c.entry.standing.state)) for c in changes] == [
+        ("OfEngines", "old", "gone"),
+        ("Slow", "old", "inactive"),
+    ]
+    told = {alert.labels["service_instance_id"]: alert for alert in one.told("OfEngines")}
+    assert told["old"].ends_at == START + timedelta(seconds=1030)
+    assert told["old"].annotations["summary"] == "replaced by new, last: 2.0 on a"
+    assert told["old"].annotations["gone"] == "its engine was replaced by new, whose alerts are its own"
+    assert told["other"].ends_at is None
+    batch = one.memory.batch()
+    assert batch
+    kept = [row for row in batch.rows if row["alertname"] == "OfEngines"][-1]
+    assert (kept["state_before"], kept["state"]) == ("no_data", "gone")
+    assert kept["annotations"]["summary"] == "replaced by new, last: 2.0 on a"
+    assert one.over(600) == [], "it stays ended, and is told for a while"
+    assert [str(change.before) for change in one.over(400)] == ["gone"]
+    assert [alert.labels["service_instance_id"] for alert in one.told("OfEngines")] == ["other"]
+
+
+def test_who_was_replaced_is_asked_only_while_an_alert_is_about_an_engine(tmp_path: Path, running: ExitStack) -> None:
+    one = Evaluating(tmp_path, running, [rule(identity=["service_instance_id"])])
+    asked: list[object] = []
+    one.source.replaced = lambda at: asked.append(at) or {}  # type: ignore[func-returns-value,method-assign]
+    one.source.answers["TooMuch"] = [row(0.0, service_instance_id="e")]
+    one.over(30)
+    assert asked == []
+    one.source.answers["TooMuch"] = [row(2.0, service_instance_id="e")]
+    one.over(30)
+    assert len(asked) == 2
+    one.source.is_away = True
+    one.over(30)
+    assert (one.state(), len(asked)) == ("no_data", 2), "without the store's time nothing is asked"
+
+
+def test_where_nobody_tells_who_was_replaced_nobody_is_given_up(tmp_path: Path, running: ExitStack) -> None:
+    def refused(at: object) -> dict[str, str]:
+        raise UnreachableError(f"no answer as of {at}")
+
+    one = Evaluating(tmp_path, running, [rule(identity=["service_instance_id"])])
+    one.source.replaced = refused  # type: ignore[method-assign]
+    one.source.answers["TooMuch"] = [row(2.0, service_instance_id="e")]
+    one.after(10)
+    one.source.answers["TooMuch"] = []
+    one.over(30)
+    assert (one.state(), one.evaluator.counts["replacements_unknown"]) == ("no_data", 3)
 
 
 def test_receivers_read_that_what_fires_on_is_clear(tmp_path: Path, running: ExitStack) -> None:

@@ -14,7 +14,7 @@ from queries.alerts.memory import document_of, entry_of
 from queries.alerts.rule import Rule
 from queries.alerts.states import ENDED_KEPT_S, Seen, Standing, State, Timing, step
 
-B, W, C, M = Seen.BREACHED, Seen.WITHIN, Seen.CLEAR, Seen.MISSING
+B, W, C, M, R = Seen.BREACHED, Seen.WITHIN, Seen.CLEAR, Seen.MISSING, Seen.REPLACED
 TIMINGS = st.builds(
     Timing,
     st.sampled_from([0.0, 10.0, 30.0]),
@@ -52,6 +52,11 @@ def states(seen: list[Seen], timing: Timing, elapsed_s: float = 10.0) -> list[st
         (Timing(20, 0, 30), [B, B, M, B, B], ["pending", "pending", "no_data", "pending", "firing"]),
         (Timing(20, 0, 20), [B, M, M, M], ["pending", "no_data", "no_data", "inactive"]),
         (Timing(), [M, W, C], ["inactive"] * 3),
+        (Timing(0, 20), [B, R, R, B], ["firing", "gone", "gone", "firing"]),
+        (Timing(0, 20), [B, C, R], ["firing", "firing", "gone"]),
+        (Timing(), [B, M, R], ["firing", "no_data", "gone"]),
+        (Timing(20), [B, R, B, M, R], ["pending", "inactive", "pending", "no_data", "inactive"]),
+        (Timing(), [B, C, R], ["firing", "resolved", "resolved"]),
     ],
 )
 def test_by_hand(timing: Timing, seen: list[Seen], expected: list[str]) -> None:

@@ -10,6 +10,7 @@
 -- column silent_s [s] | at - silent_since - behind_s, at least 0.
 -- column heard_for_s [s] | From the arrival of its first 30 s window's last execution to silent_since: 0 for an import or a run that is shorter.
 -- column is_replaced [] | Another instance of the same service on the same host and GPUs began after its last execution: it was restarted.
+-- column replaced_by [] | The instance that began last of those; '' where none did.
 -- column executions [executions] | Stored executions of the engine within lookback_s.
 -- table: host_name, service_instance_id, silent_s, silent_since, is_replaced, executions
 -- example: tachograph query silent_engines
@@ -20,8 +21,10 @@ SELECT
     e.last_received_at AS silent_since,
     greatest((toUnixTimestamp64Milli(toDateTime64({at:DateTime64(9, 'UTC')}, 3, 'UTC')) - toUnixTimestamp64Milli(silent_since)) / 1e3 - {behind_s:Float64}, 0) AS silent_s,
     (toUnixTimestamp64Milli(silent_since) - toUnixTimestamp64Milli(first_received_at)) / 1e3 AS heard_for_s,
-    toBool(host_name != '' AND max(first_started_at) OVER (PARTITION BY host_name, service_name, gpu_ids) > last_ended_at) AS is_replaced,
+    toBool(host_name != '' AND max(first_started_at) OVER place > last_ended_at) AS is_replaced,
+    if(is_replaced, argMax(service_instance_id, first_started_at) OVER place, '') AS replaced_by,
     executions
 FROM arrived_engines AS e
+WINDOW place AS (PARTITION BY host_name, service_name, gpu_ids)
 ORDER BY silent_s DESC, service_instance_id
 LIMIT {limit:UInt64}
