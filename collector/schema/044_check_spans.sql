@@ -16,7 +16,7 @@ WITH
 SELECT
     * EXCEPT is_well_typed,
     is_graph_execution AND NOT (
-        is_well_typed AND empty(odd_resource)
+        is_well_typed AND empty(odd_resource) AND service_instance_id != ''
         AND length(span.trace_id) = 16 AND trace_id != toFixedString('', 16)
         AND length(span.span_id) = 8 AND span_id != toFixedString('', 8)
         AND started_at > toDateTime64(0, 9) AND duration_ns BETWEEN 0 AND 3600000000000

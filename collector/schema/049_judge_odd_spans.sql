@@ -182,7 +182,7 @@ FROM
                             'an attribute under engine. is not valid UTF-8',
                         ''), keys, strings, integers),
                     [
-                        if(empty(attributes) OR has(keys, 'service.instance.id'), '', 'service.instance.id is missing'),
+                        if(service_instance_id != '' OR has(keys, 'service.instance.id'), '', 'service.instance.id is missing'),
                         multiIf(
                             isNotNull(coalesce(strings[at_gpu_ids], toString(booleans[at_gpu_ids]), toString(reals[at_gpu_ids]), toString(integers[at_gpu_ids])))
                                 OR has(given_gpu_ids, NULL), 'gpu.ids is not an array of strings',
@@ -199,7 +199,8 @@ FROM
                     request_id, received_at, span,
                     service_instance_id, service_name, host_name, engine_name, engine_version, engine_package, engine_recipe,
                     engine_tensor_parallel, gpu_ids, engine_attributes,
-                    -- Handed on only where something about the resource is odd.
+                    -- Handed on only where something about the resource is odd. One without attributes looks the same: so
+                    -- whether the instance is missing is asked of its column.
                     odd_resource AS attributes,
                     attributes.value.string_value AS strings,
                     attributes.value.bool_value AS booleans,

@@ -27,7 +27,15 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from collector.receivers.answers import REQUEST_BYTES_MAX
 from collector.spool.records import Ledger
-from tests.fixtures.contract_cases import GOOD_ATTRIBUTES, GOOD_RESOURCE, NOT_UTF8, STARTED_AT, SpanCase, request_of
+from tests.fixtures.contract_cases import (
+    GOOD_ATTRIBUTES,
+    GOOD_RESOURCE,
+    NO_ATTRIBUTES,
+    NOT_UTF8,
+    STARTED_AT,
+    SpanCase,
+    request_of,
+)
 from tests.fixtures.doors import GZIP, JSON, PROTOBUF, WAYS, Doors, open_doors
 from tests.fixtures.otlp_json import json_of
 
@@ -87,6 +95,22 @@ def test_partial_success_names_reasons_and_counts(doors: Doors, send: Send, clic
     assert stored(clickhouse) == 1
     assert doors.metric("executions_refused_total", reason="graph.name is missing") == 2
     assert doors.metric("executions_stored_total") == 1
+
+
+def test_of_several_resources_those_that_name_no_engine_are_refused(
+    doors: Doors, send: Send, clickhouse: Client
+) -> None:
+    nameless = [
+        SpanCase("no resource", resource=NO_ATTRIBUTES, has_resource=False),
+        SpanCase("no attributes", resource=NO_ATTRIBUTES),
+        SpanCase("a host's name alone", resource=NO_ATTRIBUTES | {"host.name": "host1"}),
+    ]
+    answer = send(doors, request_with(nameless[0], GOOD, *nameless[1:], GOOD)).partial_success
+    assert answer.error_message == "3 of 5 graph executions refused: service.instance.id is missing (3)"
+    assert clickhouse.query("SELECT DISTINCT service_instance_id FROM graph_executions").result_rows == [
+        (GOOD_RESOURCE["service.instance.id"],)
+    ]
+    assert stored(clickhouse) == 2
 
 
 def test_a_request_sent_again_is_stored_once_and_answered_alike(doors: Doors, send: Send, clickhouse: Client) -> None:

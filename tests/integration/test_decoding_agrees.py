@@ -14,7 +14,15 @@ from collector.acceptance import ReceivedRequest
 from collector.decoding.wire import request_id_of
 from collector.spool.verdict import verdict_of
 from collector.store.request_store import RequestStore
-from tests.fixtures.contract_cases import GOOD_ATTRIBUTES, GOOD_RESOURCE, HOUR_NS, STARTED_AT, SpanCase, request_of
+from tests.fixtures.contract_cases import (
+    GOOD_ATTRIBUTES,
+    GOOD_RESOURCE,
+    HOUR_NS,
+    NO_ATTRIBUTES,
+    STARTED_AT,
+    SpanCase,
+    request_of,
+)
 
 ARRIVED_UNIX_MS = 4_000_000_000_000
 SCALARS = st.one_of(
@@ -31,16 +39,23 @@ def changes(good: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(st.just({}), st.dictionaries(st.sampled_from([*good, "other"]), VALUES, max_size=3))
 
 
-SPANS = st.builds(
-    lambda attributes, resource, span: SpanCase("any", None, attributes, resource, span),
-    changes(GOOD_ATTRIBUTES),
+RESOURCES = st.one_of(
     changes(GOOD_RESOURCE | {"engine.own": ""}),
+    # Nothing at all, or one thing: what is handed on of an odd resource is then as empty as of one that is fine.
+    st.just(NO_ATTRIBUTES),
+    st.builds(lambda name, value: NO_ATTRIBUTES | {name: value}, st.sampled_from([*GOOD_RESOURCE, "other"]), VALUES),
+)
+SPANS = st.builds(
+    lambda attributes, resource, span, has: SpanCase("any", None, attributes, resource, span, has_resource=has),
+    changes(GOOD_ATTRIBUTES),
+    RESOURCES,
     st.one_of(
         st.just({}),
         st.fixed_dictionaries({"start_time_unix_nano": TIMES, "end_time_unix_nano": TIMES}),
         st.fixed_dictionaries({"trace_id": st.binary(max_size=17)}),
         st.fixed_dictionaries({"name": st.sampled_from(["execute_graph", "GET /", "execute_graph x"])}),
     ),
+    st.sampled_from([True, True, True, False]),
 )
 
 
