@@ -4,6 +4,7 @@ EngineHooksError
 └── DemoError                a fault of the demo's run
     ├── TorchMissingError    PyTorch is not installed
     ├── AllLostError         nothing that was recorded reached a collector
+    ├── PartLostError        a part of what was recorded reached none
     └── DemoOptionError      an option that cannot be used
 """
 
@@ -20,6 +21,10 @@ class TorchMissingError(DemoError):
 
 class AllLostError(DemoError):
     """Nothing that was recorded reached a collector."""
+
+
+class PartLostError(DemoError):
+    """A part of what was recorded reached no collector, as far as this end knows."""
 
 
 class DemoOptionError(DemoError):

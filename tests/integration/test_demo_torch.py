@@ -1,6 +1,8 @@
 """The demo engine into a real collector: one stumble of the host, and what becomes of it; and the command itself."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import clickhouse_connect
+import grpc
 import pytest
 
 from engine_hooks.adapters.torch_cpu.processor_queue import ProcessorQueue
@@ -18,6 +21,7 @@ from engine_hooks.torch_demo.host_delay import HostDelay, HostDelays
 from engine_hooks.torch_demo.starting import engine_on
 from tests.fixtures.running import ROOT, Addresses, running_collector, tachograph
 from tests.fixtures.senders import eventually
+from tests.fixtures.trace_service import trace_service
 
 SECONDS = 3.7
 STUMBLE_AT_S = 0.5
@@ -163,6 +167,31 @@ def test_without_a_collector_it_says_so_at_once_and_fails(tmp_path: Path) -> Non
     assert warning.endswith("start a collector with `tachograph up` or `tachograph collect`")
     assert error == "tachograph: none of the executions reached http://127.0.0.1:1: start a collector there"
     assert "; 0 sent; lost: " in done.stdout
+
+
+def test_a_collector_that_goes_away_during_the_run_makes_it_fail() -> None:
+    with trace_service() as service:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tachograph", "demo", "torch", "--seconds", "4", "--clock", "processor"],
+            cwd=ROOT,
+            env=os.environ | {"TACHOGRAPH_OTLP_ENDPOINT": service.endpoint},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        service.wait_for(1)
+        service.refuse_with = grpc.StatusCode.UNAVAILABLE
+        out, err = process.communicate(timeout=180)
+    said = re.search(r"([\d,]+) executions recorded, .*; ([\d,]+) sent; lost: (.+)", out)
+    assert said, out
+    recorded, sent, lost = said.groups()
+    assert lost.endswith(" not acknowledged by the end")
+    assert int(sent.replace(",", "")) == len(service.spans) > 0
+    assert process.returncode == 1
+    assert err.splitlines()[-1] == (
+        f"tachograph: a part of the record is missing at {service.endpoint}: of {recorded} executions {lost}; "
+        "see to the collector there, and run it again"
+    )
 
 
 def late_rounds(addresses: Addresses, cell: str) -> int:

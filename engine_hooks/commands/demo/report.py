@@ -10,6 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from engine_hooks.commands.demo.asked import Asked
 from engine_hooks.commands.demo.outcome import outcome_of
 from engine_hooks.commands.terminal import shortened
+from engine_hooks.recorder.losses import LossReason, in_words
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.torch_demo.engine import SpeculativeEngine
 
@@ -108,7 +109,10 @@ def as_text(summary: Mapping[str, Any]) -> str:
     charged = ", ".join(
         f"{name} {(own['gpu_ns'] + own['handoff_ns']) / MS_NS:.1f} ms" for name, own in summary["estimates"].items()
     )
-    lost = ", ".join(f"{count:,} {reason}" for reason, count in summary["lost"].items())
+    reasons = set(LossReason)
+    unsent = in_words({LossReason(reason): count for reason, count in summary["lost"].items() if reason in reasons})
+    unmeasured = [f"{count:,} {reason}" for reason, count in summary["lost"].items() if reason not in reasons]
+    lost = ", ".join(filter(None, [*unmeasured, unsent]))
     lines = [
         f"{summary['seconds']:.1f} s, {summary['tokens_per_second']:,.0f} tokens/s, "
         f"{summary['plain_fraction']:.0%} of the decoding plain; charged at the end: {charged}",

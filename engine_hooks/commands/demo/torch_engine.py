@@ -16,6 +16,7 @@ import typer
 from engine_hooks.adapters.torch_cpu.device_queue import DeviceQueue
 from engine_hooks.adapters.torch_cpu.processor_queue import ProcessorQueue
 from engine_hooks.commands.demo.asked import Asked, Clock
+from engine_hooks.commands.demo.delivered import raise_for_lost
 from engine_hooks.commands.demo.reaching import warn_where_nothing_listens
 from engine_hooks.commands.demo.settings import SendingSettings
 from engine_hooks.commands.finite import finite
@@ -23,7 +24,7 @@ from engine_hooks.contract.execution import EngineResource
 from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
 from engine_hooks.recorder.recorder import Recorder
 from engine_hooks.recorder.sending import endpoint_url
-from engine_hooks.torch_demo.errors import AllLostError, DemoOptionError, TorchMissingError
+from engine_hooks.torch_demo.errors import DemoOptionError, TorchMissingError
 from engine_hooks.torch_demo.host_delay import HostDelays, host_delay_of
 
 FLUSH_S: Final = 5.0
@@ -79,6 +80,7 @@ def torch_engine(
 
     At the start it measures every verification budget and offers the scheduler, beside plain decode, the one
     whose gain over it is nearest to half as much again. Needs PyTorch.
+    Exit code 1 where anything that was recorded reached no collector.
     """
     # What is wrong is refused now, not after the start.
     model, delays = cost_model_named(cost_model), [host_delay_of(text) for text in host_delay or ()]
@@ -104,8 +106,7 @@ def torch_engine(
     recorder.stop(FLUSH_S)
     summary = summary_of(engine, recorder, asked)
     typer.echo(json.dumps(summary, indent=2) if as_json else as_text(summary))
-    if summary["lost"] and not summary["sent"]:
-        raise AllLostError(f"none of the executions reached {settings.otlp_endpoint}: start a collector there")
+    raise_for_lost(settings.otlp_endpoint, recorder.exported, recorder.losses)
 
 
 def own_cell(cost_model: str, seconds: float) -> str:
