@@ -198,8 +198,12 @@ def test_inflation_is_seen_in_a_window_that_never_executed_the_graph(clickhouse:
     insert(clickhouse, fooled_engine())
     insert(clickhouse, [round_of(20 + n, 30_000 + 13 * n, "decode", 13, **FOOLED) for n in range(3)])
     (row,) = ask(clickhouse, "estimate_inflation", **{"from": START + timedelta(seconds=30)})
-    golden = {"cell": str(int(CELL) + 30), "measured_in": CELL, "cost_ns": 28 * MS, "decisions_turned": 3}
+    later = str(int(CELL) + 30)
+    golden = {"cell": later, "measured_in": CELL, "cost_ns": 28 * MS, "decisions_turned": 3}
     assert golden == picked(row, golden)
+    for cell, turned in ((CELL, 12), (later, 3)):
+        (alone,) = ask(clickhouse, "estimate_inflation", cell=cell)
+        assert (alone["cell"], alone["decisions_turned"]) == (cell, turned)
 
 
 def test_a_graph_whose_host_is_always_late_is_not_overcharged(clickhouse: Client) -> None:

@@ -120,6 +120,22 @@ def test_turned_decisions(clickhouse: Client) -> None:
     assert ask(clickhouse, "turned_decisions", turned_above=0.2) == []
 
 
+def test_engines_of_one_window_are_judged_each_by_its_own_costs(clickhouse: Client) -> None:
+    """Both are charged 34.5 ms for P128; it takes 28 ms on the one and 30 ms on the other."""
+    costs = {"engine-1": 28, "engine-2": 30}
+    for name, gpu_ms in costs.items():
+        fair = believing({"decode": (13, 4), "P128": (gpu_ms, 10)})
+        rounds = [round_of(n, 35 * n, "P128", gpu_ms, **fair) for n in range(5)]
+        insert(
+            clickhouse, [*rounds, round_of(5, 175, "decode", 13, **FOOLED)], ENGINE._replace(service_instance_id=name)
+        )
+    turned = ask(clickhouse, "turned_decisions")
+    assert [(one["service_instance_id"], one["better_cost_ns"] / MS) for one in turned] == [*costs.items()]
+    inflated = ask(clickhouse, "estimate_inflation")
+    assert {one["service_instance_id"]: one["cost_ns"] / MS for one in inflated} == costs
+    assert [one["decisions_turned"] for one in inflated] == [1, 1]
+
+
 def test_estimate_history(clickhouse: Client) -> None:
     insert(
         clickhouse,
