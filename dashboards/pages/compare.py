@@ -10,7 +10,7 @@ from dashboards.parts.charted import show_chart
 from dashboards.parts.controls import CONTROL_PX, choose_of, choose_one, control_bar
 from dashboards.parts.notices import say_freshness, say_problem
 from dashboards.parts.time_range import choose_range, hold_button
-from dashboards.questions.arms import arms_stored, usual_arms, usual_rows
+from dashboards.questions.arms import arms_stored, comparable_arms, usual_arms, usual_rows
 from dashboards.questions.ranges import ALL_TIME, TimeRange, time_parameters
 from dashboards.reading.answers import answer
 from dashboards.reading.outcomes import COMPARISON_FRESH_S, comparison
@@ -121,7 +121,7 @@ with bar:
 stored_engines = answer("engines", **time_parameters(chosen_range)).rows
 stored_arms = arms_stored(stored_engines)
 with bar:
-    first_arm, second_arm = usual_arms(stored_arms)
+    first_arm, second_arm = comparable_arms(stored_engines) or usual_arms(stored_arms)
     chosen_first = choose_one("Arm compared with", "before", stored_arms, first_arm)
     chosen_second = choose_one("Arm judged", "after", stored_arms, second_arm)
     chosen_metric = METRICS[choose_of("Compared by", "metric", list(METRICS))]

@@ -11,7 +11,7 @@ from clickhouse_connect.driver.client import Client
 from dashboards.charts.arm_cells import arm_cells, cell_rows
 from dashboards.charts.arm_shifts import arm_shifts, extent, shift_row
 from dashboards.links import COMPARE_PAGE
-from dashboards.questions.arms import USUAL_ARMS, USUAL_ROWS, arms_stored, usual_arms, usual_rows
+from dashboards.questions.arms import USUAL_ARMS, USUAL_ROWS, arms_stored, comparable_arms, usual_arms, usual_rows
 from dashboards.reading import outcomes
 from dashboards.words.comparisons import comparison_sentence, comparison_table
 from dashboards.words.refusals import refusal_words
@@ -91,6 +91,9 @@ class TestPage:
         assert "▲ after is better than before:" in app.success[0].value
 
 
+HOUR = pd.Timestamp("2026-11-01", tz="UTC")
+
+
 class TestArms:
     def test_the_arm_recorded_first_is_compared_with(self) -> None:
         hours = pd.to_datetime(["2026-11-02", "2026-11-01", "2026-11-03", "2026-11-01"], utc=True)
@@ -112,6 +115,29 @@ class TestArms:
         engines = pd.DataFrame({"arms": arms, "engine_package": packages, "host_name": "node-1"})
         assert usual_rows(engines, ("before", "after")) == rows
         assert usual_rows(engines, ("before", "none")) == usual_rows(pd.DataFrame(), USUAL_ARMS) == USUAL_ROWS
+
+    @pytest.mark.parametrize(
+        ("engines", "arms"),
+        [
+            # One execution, recorded first, on another host: the two that were run against each other are offered.
+            (["other main a corrected 1", "box main a y 7", "box main a x 7", "third main a x 90"], ("y", "x")),
+            (["box main a x 7", "box pr-188 a y 7"], ("x", "y")),
+            (["box main a x 7", "box main b y 7", "box main a z 2"], ("x", "y")),
+            (["box main a x 7", "box main c x 1", "box main b y 7", "box main c y 1", "box main a z 2"], ("x", "z")),
+            (["box main a x,y 9", "box main a x,z 30"], ("x", "z")),
+            (["box main a before 2", "box main a after 2", "box main a x 40", "box main a y 40"], ("before", "after")),
+            (["one main a before 9", "two main a after 9", "two main a x 1"], ("after", "x")),
+            (["one main a x 9", "two main a y 9"], None),
+            (["one main a x 9"], None),
+            ([], None),
+        ],
+    )
+    def test_the_two_with_the_most_pairs_are_offered(self, engines: list[str], arms: tuple[str, str] | None) -> None:
+        columns = ["host_name", "engine_package", "engine_recipe", "arms", "cells"]
+        rows = pd.DataFrame([one.split() for one in engines], columns=columns)
+        seconds = pd.to_timedelta(range(len(rows)), unit="s")
+        rows = rows.assign(arms=rows.arms.str.split(","), cells=rows.cells.astype(int), first_seen=HOUR + seconds)
+        assert comparable_arms(rows) == arms
 
     def test_before_and_after_are_what_they_are_called(self) -> None:
         assert usual_arms(["after", "before", "other"]) == ("before", "after")
