@@ -172,14 +172,16 @@ class Evaluator:
             call.result(min(left_s, STOP_CHECK_S))
 
     def _note(self, failing: Mapping[str, str], asked: set[str]) -> None:
-        """Say once of each rule that it fails, and that it does no longer."""
+        """Say once of each rule that it fails, and that it does no longer; of those that fail alike, in one line."""
         log = structlog.get_logger()
         self.counts["evaluations_failed"] += len(failing)
-        for name, why in failing.items():
-            if name not in self._failing:
-                log.warning("a rule cannot be evaluated", rule=name, error=why[:400])
-        for name in sorted(asked & self._failing.keys() - failing.keys()):
-            log.info("a rule is evaluated again", rule=name)
+        began: dict[str, list[str]] = {}
+        for name in sorted(failing.keys() - self._failing.keys()):
+            began.setdefault(failing[name], []).append(name)
+        for why, names in began.items():
+            log.warning("rules cannot be evaluated", rules=names, error=why[:400])
+        if again := sorted(asked & self._failing.keys() - failing.keys()):
+            log.info("rules are evaluated again", rules=again)
         kept = {name: why for name, why in self._failing.items() if name not in asked}
         self._failing = {**kept, **failing}
         if not self._failing:

@@ -69,6 +69,31 @@ def test_an_hour_without_clickhouse(tmp_path: Path, running: ExitStack) -> None:
     assert one.state("AlertsBlind") == "resolved"
 
 
+def test_what_is_wrong_with_several_rules_is_logged_once(tmp_path: Path, running: ExitStack) -> None:
+    one = Evaluating(tmp_path, running, [rule(), rule("Another"), rule("Third")])
+    one.source.answers["Third"] = UnreachableError("another error")
+    one.source.is_away = True
+    with capture_logs() as logged:
+        one.over(30)
+        one.source.is_away = False
+        one.over(30)
+    told = [(line["event"], line["rules"], line.get("error")) for line in logged if "rules" in line]
+    assert told == [
+        ("rules cannot be evaluated", ["Another", "Third", "TooMuch"], "no ClickHouse answers"),
+        ("rules are evaluated again", ["Another", "TooMuch"], None),
+    ]
+
+
+def test_rules_that_fail_differently_are_logged_each(tmp_path: Path, running: ExitStack) -> None:
+    one = Evaluating(tmp_path, running, [rule(), rule("Another"), rule("Third")])
+    refused, absent = UnreachableError("refused"), UnreachableError("absent")
+    one.source.answers = {"TooMuch": refused, "Another": refused, "Third": absent}
+    with capture_logs() as logged:
+        one.over(30)
+    told = [(line["rules"], line["error"]) for line in logged if line["event"] == "rules cannot be evaluated"]
+    assert told == [(["Another", "TooMuch"], "refused"), (["Third"], "absent")]
+
+
 def test_an_engine_that_leaves_for_good_is_given_up_and_not_resolved(tmp_path: Path, running: ExitStack) -> None:
     one = Evaluating(tmp_path, running, [rule()])
     one.source.answers["TooMuch"] = [row(2.0), row(2.0, "b")]
