@@ -1,6 +1,7 @@
 """Records to spans and back, ids, and columns."""
 
 import re
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,13 @@ def test_span_ids_are_valid_and_count_up(instance: str, sequence: int) -> None:
     assert int.from_bytes(span_id[3:], "big") == sequence
 
 
+def test_span_ids_tell_instances_apart_and_are_never_all_zero() -> None:
+    assert len({span_id_of(f"engine-{number}", 7) for number in range(100)}) == 100
+    # Of an instance whose hash is three zero bytes, found by trying.
+    assert blake2b(b"engine-6000623", digest_size=3).digest() == bytes(3)
+    assert span_id_of("engine-6000623", 0) == bytes((0, 0, 1, 0, 0, 0, 0, 0))
+
+
 def test_one_trace_for_each_cell() -> None:
     execution = GraphExecution("decode", GraphKind.PLAIN_DECODE, 0, 0, 0, 30_000_000_000 * 7, 0)
     engine = EngineResource("i")
@@ -120,6 +128,8 @@ def test_one_trace_for_each_cell() -> None:
     assert trace_id(window) == trace_id(window + 29_999_999_999) != trace_id(window + 30_000_000_000)
     assert trace_id(window, "c1") == trace_id(window + 60_000_000_000, "c1") != trace_id(window, "c2")
     assert trace_id(window) != trace_id(window, instance=EngineResource("j"))
+    # A window is named by its start in Unix seconds.
+    assert (trace_id(window + 1), trace_id(window, "c1")) == (trace_id_of("i", "210"), trace_id_of("i", "c1"))
 
 
 def test_fields_are_the_table() -> None:
