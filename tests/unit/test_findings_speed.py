@@ -63,6 +63,18 @@ def test_a_drift_of_all_is_nobodys_own() -> None:
     assert "by itself" not in drift.evidence[0].says
 
 
+def test_a_drift_is_told_of_the_graph_that_was_executed_most() -> None:
+    random, at_ms, record = np.random.default_rng(7), 0.0, []
+    for n in range(2 * HALF):
+        graph = "P64" if n % 10 == 0 else "decode"
+        slower = {"decode": 2.0, "P64": 1.8}[graph] if n >= HALF else 1.0
+        gpu_ms = GPU_MS[graph] * slower * random.normal(1, 0.003)
+        record.append(round_of(n, at_ms, graph, gpu_ms))
+        at_ms += gpu_ms
+    (drift,) = speed_of(diagnose(record_of(record)))
+    assert (drift.kind, drift.ratio) == (Kind.CLOCK_DRIFT, pytest.approx(2.0, rel=0.01))
+
+
 def test_one_graphs_rise_is_no_drift() -> None:
     (regression,) = speed_of(diagnose(record_of(rounds({"decode": 1.0, "P64": 1.5}))))
     assert (regression.kind, regression.graphs) == (Kind.GRAPH_REGRESSION, ("P64",))
