@@ -41,7 +41,7 @@ def top(
 
 
 def print_once(url: str, host: str) -> None:
-    """One frame, as wide as the terminal; elsewhere as wide as it takes, so that nothing of it is cut.
+    """One frame, as wide as the terminal; elsewhere as wide as it takes, so that no name is cut.
 
     Raises:
         QueriesError: as `run`.

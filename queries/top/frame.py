@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from engine_hooks.commands.counting import counted
-from engine_hooks.commands.terminal import shortened
+from engine_hooks.commands.terminal import NAME_SHOWN_MAX, shortened
 from queries.clocks_ahead import age_of, clock_words
 from queries.top.fleet import SLOT_S, Cell, Engine, Sort, arranged, slot_of
 from queries.top.seen import SLOTS_MAX, Seen
@@ -23,6 +23,8 @@ WAITING_AFTER_S: Final = 6.0
 """An answer that takes longer is worth a word."""
 PRINTED_SLOTS_MIN: Final = 20
 """Ten minutes: what is printed goes back so far at least, where there is room, and further for cells only."""
+NAME_COLUMN_MAX: Final = 64
+"""Width of the column of names, however wide the output: pods have names of up to 63 characters."""
 LINES_AROUND: Final = 8
 """Lines of a frame that are not engines: title, state, axis, marks, cell, headline (2), legend."""
 
@@ -69,6 +71,8 @@ class Columns:
     name: int
     package: int
     slots: int
+    spare: int = 0
+    """Beyond the last slot: room that a name longer than its column takes in its own row."""
     left: int = field(init=False)
     """Columns to the left of the first slot."""
 
@@ -80,9 +84,9 @@ def columns_for(width: int, engines: Sequence[Engine]) -> Columns:
     """As much of the names as fits beside some slots, and slots in what remains."""
     roomy = width >= 120
     longest_name = max((cell_len(label_of(one)) for one in engines), default=12)
-    longest_package = max((cell_len(shown(one.engine_package)) for one in engines), default=7)
-    name = max(8, min(longest_name, max(40, width // 8) if roomy else 20))
-    package = max(7, min(longest_package, max(24, width // 16) if roomy else 8))
+    longest_package = max((cell_len(shown_name(one.engine_package)) for one in engines), default=7)
+    name = max(8, min(longest_name, max(40, min(width // 8, NAME_COLUMN_MAX)) if roomy else 20))
+    package = max(7, min(longest_package, max(24, min(width // 16, NAME_COLUMN_MAX)) if roomy else 8))
     taken = Columns(name, package, 0).left
     return Columns(name, package, max(1, min((width - taken) // SLOT_COLUMNS, SLOTS_MAX)))
 
@@ -104,8 +108,14 @@ def label_of(engine: Engine) -> str:
     """An engine as a person names it: its host, and what tells it apart from others there."""
     instance = engine.service_instance_id
     if not engine.host_name or instance.startswith(engine.host_name):
-        return shown(instance)
-    return shown(f"{engine.host_name}/{instance[-8:]}")
+        return shown_name(instance)
+    return shown_name(f"{engine.host_name}/{instance[-8:]}")
+
+
+def shown_name(name: str) -> str:
+    """A name as `shown`, of one of more than `NAME_SHOWN_MAX` characters its two ends: names of one kind differ there."""
+    printed = "".join(one if one.isprintable() else "?" for one in name)
+    return printed if cell_len(printed) <= NAME_SHOWN_MAX else fitted(printed, NAME_SHOWN_MAX)
 
 
 def shown(text: str) -> str:
@@ -189,6 +199,7 @@ def _grid(seen: Seen, engines: Sequence[Engine], view: View, size: Size) -> list
     if size.height is None:
         oldest = min(cell.slots.start for one in engines for cell in one.cells)
         columns = replace(columns, slots=min(columns.slots, max(PRINTED_SLOTS_MIN, newest - oldest + 1)))
+        columns = replace(columns, spare=max(0, size.width - columns.left - SLOT_COLUMNS * columns.slots))
     slots = range(newest - columns.slots + 1, newest + 1)
     chosen = selected_engine(engines, view)
     cell = selected_cell(chosen, view)
@@ -257,8 +268,14 @@ def _row(engine: Engine, columns: Columns, slots: range, seen: Seen, chosen: Cel
     behind_s = (newest - engine.newest.seen_at).total_seconds()
     name_style = "bold" if chosen else ""
     line = Text("> " if chosen else "  ", style=name_style)
-    line.append(fitted(label_of(engine), columns.name) + " ", style=name_style)
-    line.append(fitted(shown(engine.engine_package), columns.package) + " ")
+    spare = columns.spare
+    for name, width, style in (
+        (label_of(engine), columns.name, name_style),
+        (shown_name(engine.engine_package), columns.package, ""),
+    ):
+        taken = max(0, min(cell_len(name) - width, spare))
+        spare -= taken
+        line.append(fitted(name, width + taken) + " ", style=style)
     if behind_s > SILENT_AFTER_S:
         line.append(f"{'-' + age_of(behind_s):>8} ", style="bold")
     else:

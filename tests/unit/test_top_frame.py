@@ -10,7 +10,7 @@ from engine_hooks.commands.terminal import WIDTH_ELSEWHERE
 from queries.annotations.marks import Mark
 from queries.clocks_ahead import age_of
 from queries.top.fleet import Sort, arranged, engines_of
-from queries.top.frame import LEGEND, Size, View, frame
+from queries.top.frame import LEGEND, NAME_COLUMN_MAX, Size, View, frame
 from queries.top.seen import Seen, range_for
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -197,6 +197,27 @@ def test_off_a_terminal_no_name_is_cut() -> None:
     assert mark.text in drawn[1]
     assert any(line.startswith("00:00:00 · ") and " · 1,234 tokens/s" in line for line in drawn)
     assert not any("…" in line for line in drawn)
+
+
+def test_an_overlong_name_takes_its_room_in_no_other_row() -> None:
+    """It would move what lies in every row by 250 columns."""
+    overlong = ["a" + "h" * 2000 + str(place) for place in range(2)]
+    drawn = lines(seen(*(row(name, 0) for name in ("node-1", *LONG_NAMES, *overlong))), WIDTH_ELSEWHERE, None)
+    axis, ordinary = drawn[2], [one for one in drawn[4:] if one[2:].startswith(("node-1 ", "demo-"))]
+    assert len(ordinary) == 3
+    places = {one.index(" main ") for one in ordinary}
+    assert places == {axis.index("package") - 1}
+    assert max(places) <= 2 + NAME_COLUMN_MAX
+    names = [one[2:].split()[0] for one in drawn if one[2:].startswith("ahh")]
+    assert len(set(names)) == 2
+    assert {len(name) for name in names} == {256}
+
+
+@pytest.mark.parametrize("width", [40, 100, 200])
+def test_what_is_printed_on_a_terminal_stays_in_its_width(width: int) -> None:
+    packages = ("main", "p" * 90)
+    drawn = lines(seen(*(row(LONG_NAMES[-1], 0, engine_package=one) for one in packages)), width, None)
+    assert max(map(len, drawn)) <= width
 
 
 def test_what_is_printed_is_no_wider_than_what_there_is() -> None:
