@@ -126,6 +126,25 @@ def test_full_rejections_count() -> None:
     assert diagnose(with_rejections).tokens_emitted == emitted
 
 
+def falling(count: int, falls_at: int) -> list[GraphExecution]:
+    """Speculation of which 2 of 3 drafts are accepted, and from some round on 1 of 6."""
+    return [
+        round_of(
+            n, 28.5 * n, "P128", 28.5, batch_lanes=LANES, batch_tokens_drafted=96,
+            batch_tokens_accepted=16 if n >= falls_at else 64, batch_tokens_emitted=LANES + (16 if n >= falls_at else 64),
+        )
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def test_acceptance_that_fell_before_the_cell_did_not_fall_in_it() -> None:
+    executions = falling(400, falls_at=100)
+    collapse = found(record_of(executions))[Kind.ACCEPTANCE_COLLAPSE]
+    assert collapse.evidence[0].sequences == (100,)
+    assert Kind.ACCEPTANCE_COLLAPSE in found(record_of(executions[50:], executions[:50]))
+    assert Kind.ACCEPTANCE_COLLAPSE not in found(record_of(executions[200:], executions[:200]))
+
+
 def test_an_estimate_that_nobody_lifted_is_no_fault() -> None:
     """Wrongly in plain, but no delay is to blame: the verdict says so, and no fault is made up."""
     diagnosis = diagnose(record_of(rounds(0)))
