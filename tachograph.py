@@ -1,8 +1,7 @@
 """The command line: settings, and the wiring of the rooms. What a command does stands in its room's `commands`,
 and `registering` there names them all.
 
-Exit codes: 0 done; 1 a fault of the run (said in one line); 2 a wrong call or setting; 74 standard output cannot be
-written; a room's own codes are named in its exceptions.
+Exit codes: README.md has the table. A room's own codes are named in its exceptions.
 """
 
 import functools
@@ -34,6 +33,7 @@ try:
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
     from collector.access.settings import access_of, ingest_tokens_of
     from collector.commands import registering as collecting
+    from collector.commands.data_dir import check_data_dir
     from collector.errors import CollectorError
     from collector.ports import PortTakenError, bind, host_and_port
     from collector.sampling.settings import SamplingSettings
@@ -341,6 +341,7 @@ def up(settings: Settings) -> None:
     check_access(settings)
     if taken := taken_ports(settings):
         raise PortTakenError("; ".join(taken))
+    check_data_dir(settings.data_dir)
     with alone_in(settings.data_dir), StopSignals([*STOP_SIGNALS, signal.SIGHUP]) as stopping:
         supervisor = Supervisor(settings.data_dir / "logs", environment_of(settings), stopping, settings.tls_ca)
         try:

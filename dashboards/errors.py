@@ -2,7 +2,7 @@
 
 DashboardsError          1  root
 ├── DashboardAccessError 2  nobody would be asked who they are, or a setting of access cannot be used
-└── PortTakenError       5  something else listens on the dashboards' port
+└── PortTakenError       2  something else listens on the dashboards' port
 
 The figure is the exit code of `tachograph dashboard`. A store that cannot be reached is no error
 here: the pages say so, and show what they last knew (`dashboards.reading.answers`).
@@ -20,7 +20,7 @@ class DashboardsError(Exception):
 class PortTakenError(DashboardsError):
     """Something else listens on the dashboards' port."""
 
-    exit_code = 5
+    exit_code = 2
 
 
 class DashboardAccessError(DashboardsError):

@@ -1,0 +1,65 @@
+"""One mistake has one exit code, whichever command meets it, and README.md names them all."""
+
+import errno
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tachograph  # every room's errors
+from collector.commands.data_dir import DataDirError, check_data_dir
+from collector.errors import CollectorError
+from collector.ports import PortTakenError
+from dashboards import errors as of_dashboards
+from engine_hooks.commands import standard_output
+from engine_hooks.errors import EngineHooksError
+from queries.errors import QueriesError
+
+README = Path(tachograph.__file__).with_name("README.md")
+ROOTS = (CollectorError, EngineHooksError, QueriesError, of_dashboards.DashboardsError)
+
+
+def with_kinds(error: type[Exception]) -> Iterator[type[Exception]]:
+    yield error
+    for kind in error.__subclasses__():
+        yield from with_kinds(kind)
+
+
+def in_readme() -> set[int]:
+    rows = re.findall(r"^\| (\d[\d, ]*) \|", README.read_text(), re.MULTILINE)
+    return {int(code) for row in rows for code in row.split(",")}
+
+
+def test_the_readme_has_every_exit_code() -> None:
+    of_errors = {getattr(error, "exit_code", 1) for root in ROOTS for error in with_kinds(root)}
+    assert in_readme() == of_errors | {0, 10, standard_output.EXIT_CODE, 130}
+
+
+def test_a_port_that_is_taken_is_a_wrong_setting_to_every_command() -> None:
+    assert (PortTakenError.exit_code, of_dashboards.PortTakenError.exit_code) == (2, 2)
+
+
+@pytest.mark.parametrize(("below", "why"), [("", "it is no directory"), ("in/it", "Not a directory")])
+def test_a_data_directory_that_cannot_be_written_is_a_wrong_setting(tmp_path: Path, below: str, why: str) -> None:
+    (tmp_path / "file").touch()
+    data_dir = tmp_path / "file" / below
+    with pytest.raises(
+        DataDirError, match=rf"^the data directory {data_dir} cannot be written \({why}\): name another"
+    ) as told:
+        check_data_dir(data_dir)
+    assert told.value.exit_code == 2
+
+
+def test_a_data_directory_is_made_and_nothing_is_left_in_it(tmp_path: Path) -> None:
+    check_data_dir(tmp_path / "made" / "here")
+    check_data_dir(tmp_path / "made" / "here")
+    assert list((tmp_path / "made" / "here").iterdir()) == []
+
+
+def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    check_data_dir(tmp_path / "data")
