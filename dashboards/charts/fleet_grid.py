@@ -9,12 +9,11 @@ import pandas as pd
 
 from dashboards.charts import notes, palette, times
 from dashboards.charts.finished import Finished, finished
-from dashboards.questions.arrivals import clocks_ahead_s, seen_at
+from dashboards.questions.arrivals import clocks_ahead_s, gone_after_s, seen_at
 from dashboards.rows import Row, rows_of
 from dashboards.words.texts import engine_label, short_instance
 from queries.annotations.marks import Mark
 from queries.clocks_ahead import age_of, clock_words
-from queries.top.frame import SILENT_AFTER_S
 
 SELECTION = "cell"
 """Name of the selection that a click on a cell makes; its fields are `service_instance_id` and `cell`."""
@@ -124,8 +123,8 @@ def layered(rows: Data, noted: Data | None, size: RowSize, shown: Shown) -> alt.
             strip(base, right, "stuck", -1, size),
             strip(base, bare, "inflated", 1, size),
             words(chart, bare, size),
-            *([clocks(chart, bare, size)] if shown.has_clocks else []),
             *([] if noted is None else notes.layers_of(noted, time_channel)),
+            *(clocks(chart, bare, size) if shown.has_clocks else []),
         )
         .resolve_axis(y="independent")
         .properties(height=alt.Step(size.height_px), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
@@ -242,13 +241,10 @@ def speed_words(rows: pd.DataFrame) -> dict[str, str]:
         rows.assign(seen_at=seen_at(rows))
         .sort_values("seen_at", kind="stable")
         .groupby("service_instance_id")
-        .agg(speed=("tokens_per_s", "last"), seen_at=("seen_at", "max"))
+        .tokens_per_s.last()
     )
-    behind_s = (last.seen_at.max() - last.seen_at).dt.total_seconds()
-    return {
-        instance: f"-{age_of(behind)}" if behind > SILENT_AFTER_S else "" if pd.isna(speed) else f"{speed:,.0f}"
-        for instance, speed, behind in zip(last.index, last.speed, behind_s, strict=True)
-    }
+    told = {str(instance): "" if pd.isna(speed) else f"{speed:,.0f}" for instance, speed in last.items()}
+    return told | {str(instance): f"-{age_of(behind)}" for instance, behind in gone_after_s(rows).items()}
 
 
 def row_name(row: Row, speed: str, is_host_shared: bool) -> str:
@@ -336,14 +332,16 @@ def lone_cells(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
     return drawn
 
 
-def clocks(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
-    """That a clock is ahead, in the row of an engine whose cells all lie in the future."""
-    drawn: alt.Chart = (
-        chart.transform_filter("datum.clock != ''")
-        .mark_text(align="right", dx=-6, baseline="middle", fontSize=12 if size.lines > 1 else 10, color=palette.FLAG)
-        .encode(x=time_channel("start_ms"), y=y, text="clock:N")
-    )
-    return drawn
+def clocks(chart: alt.Chart, y: alt.Y, size: RowSize) -> list[alt.Chart]:
+    """That a clock is ahead, in the row of an engine whose cells all lie in the future; on the page's own ground, as the
+    line of a mark may lie beneath."""
+    base = chart.transform_filter("datum.clock != ''").encode(x=time_channel("start_ms"), y=y, text="clock:N")
+    how = {"align": "right", "dx": -6, "baseline": "middle", "fontSize": 12 if size.lines > 1 else 10}
+    ground = alt.ExprRef("background")
+    return [
+        base.mark_text(**how, color=ground, stroke=ground, strokeWidth=5, strokeJoin="round", aria=False),
+        base.mark_text(**how, color=palette.FLAG),
+    ]
 
 
 def words(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:

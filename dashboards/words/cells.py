@@ -10,7 +10,7 @@ from typing import Final
 import pandas as pd
 
 from dashboards.links import cell_address
-from dashboards.questions.arrivals import clocks_ahead_s
+from dashboards.questions.arrivals import clocks_ahead_s, gone_after_s
 from dashboards.rows import Row
 from dashboards.words.markdown import way
 from dashboards.words.texts import clock, engine_label, escaped, percent, two_ends, utc_text
@@ -34,7 +34,7 @@ def is_whole(cell: Row) -> bool:
 
 
 def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
-    """How many engines, how many of them stuck, and the worst.
+    """How many engines, how many of them stuck, and the worst: of those that still run, where one of these is stuck.
 
     Args:
         cells: Rows of the query `cells`, or of `fleet_stretches`; at least one.
@@ -46,10 +46,15 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
         told = f"**{engines} {since}, none stuck in plain decode.**"
         return told if inflated.empty else f"{told} Inflated estimates turned decisions in {cells_of(inflated)}."
     spent = "plain_s" if "plain_s" in stuck else "plain_stuck_s"
-    worst = stuck.sort_values(["plain_fraction", spent], ascending=False).iloc[0]
+    is_gone = stuck.service_instance_id.isin(gone_after_s(cells).index)
+    gone = int(stuck.service_instance_id[is_gone].nunique())
+    left = f"; {counted(gone, 'engine')} gone since" if gone else ""
+    running = stuck[~is_gone]
+    worst = (stuck if running.empty else running).sort_values(["plain_fraction", spent], ascending=False).iloc[0]
     link = way(escaped(engine_label(worst)), cell_address(worst.service_instance_id, worst.cell))
     return (
-        f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)})."
+        f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)}"
+        f"{left})."
         f" Worst: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."
     )
 

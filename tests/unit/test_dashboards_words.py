@@ -22,6 +22,17 @@ class TestWords:
         assert 'href="cell?engine=instance-1&amp;cell=bench-1" target="_self"' in told
         assert "92 %" in told
 
+    def test_engines_that_are_gone_are_told_from_those_that_are_stuck_now(self) -> None:
+        later = {name: BEGIN.ceil("ms") + pd.Timedelta(minutes=10) for name in ("ended_at", "last_received_at")}
+        replaced = {"stuck": True, "plain_fraction": 1.0}
+        successor = {"service_instance_id": "instance-2", "stuck": True, "plain_fraction": 0.6, **later}
+        both = fleet_sentence(cells(replaced, successor), "in the last 30 minutes")
+        assert "2 stuck in plain decode** (2 cells of 2 engines; 1 engine gone since)." in both
+        assert "engine=instance-2" in both
+        healed = fleet_sentence(cells(replaced, successor | {"stuck": False}), "in the last 30 minutes")
+        assert "1 stuck in plain decode** (1 cell; 1 engine gone since)." in healed
+        assert "engine=instance-1" in healed
+
     def test_a_fine_fleet(self) -> None:
         assert fleet_sentence(cells(), "today") == "**1 engine today, none stuck in plain decode.**"
 
@@ -164,6 +175,7 @@ def test_a_way_opens_in_its_place_and_breaks_no_table() -> None:
 def test_the_table_of_stuck_cells_links_each() -> None:
     table = stuck_table(stuck_rows(cell_arm="a|b", gain_percent=None), UTC).splitlines()
     assert len(table) == 3
+    assert table[0].startswith("| Cell | Plain, % of decoding | Cause | Engine |"), "a telephone shows no more"
     assert ">bench-1</a>" in table[2]
     assert 'href="cell?engine=instance-1&amp;cell=bench-1" target="_self"' in table[2]
     assert r"a\|b" in table[2]
@@ -183,4 +195,4 @@ def test_the_table_of_stuck_cells_links_each() -> None:
     ids=["found", "asked", "running", "whole", "nothing to compare", "partial", "found early"],
 )
 def test_that_estimates_are_not_the_cause_is_told_of_whole_cells_only(changes: dict[str, Any], cause: str) -> None:
-    assert stuck_table(stuck_rows(**changes), UTC).splitlines()[2].endswith(f"| {cause} |")
+    assert stuck_table(stuck_rows(**changes), UTC).splitlines()[2].split(" | ")[2] == cause
