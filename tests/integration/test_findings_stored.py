@@ -12,7 +12,8 @@ from queries.findings.findings import Diagnosis, EstimateInflation, Kind, Verdic
 from queries.findings.stored import find_in_cell, stored_record
 from queries.runner import run
 from tests.fixtures.labelled_records import executions_of_cell, labelled_record, truth
-from tests.fixtures.query_rows import ENGINE, insert, insert_file
+from tests.fixtures.query_rows import ENGINE, MS, START_NS, insert, insert_file, round_of
+from tests.integration.test_queries_golden_gpu import insert_received
 
 CELLS = ("r008", "r016", "r021", "r045")
 
@@ -64,4 +65,15 @@ def test_arrival_shows_a_clock_that_is_ahead(clickhouse: Client, clickhouse_url:
     record = stored_record(clickhouse_url, "", "bench-r008")
     assert record.arrival_lag_ns is not None
     assert -330_000_000_000 < record.arrival_lag_ns < -240_000_000_000
+    assert Kind.CLOCK_AHEAD in kinds(diagnose(record))
+
+
+def test_only_what_arrived_together_tells_of_a_clock(clickhouse: Client, clickhouse_url: str) -> None:
+    """Three engines reach ten minutes less far: what came with the cell's shows a clock ahead, what came before does not."""
+    insert_received(clickhouse, [round_of(n, 600_000 + 28 * n, "P128", 28) for n in range(20)], ENGINE, 3600)
+    for number, sooner_s in enumerate((0, 0, 0, 120)):
+        other = ENGINE._replace(service_instance_id=f"other-{number}", host_name=f"other-{number}")
+        insert_received(clickhouse, [round_of(0, 1000 * number, "P128", 28)], other, 3600 + 600 - sooner_s)
+    record = stored_record(clickhouse_url, "engine-1", str(START_NS // 1_000_000_000 + 600))
+    assert sorted(record.others_until_ns) == [START_NS + (1000 * number + 28) * MS for number in range(3)]
     assert Kind.CLOCK_AHEAD in kinds(diagnose(record))

@@ -52,6 +52,9 @@ def test_no_work_is_neither_a_step_nor_a_regression(
     (evidence,) = findings[Kind.IDLE].evidence
     assert evidence.sequences == (AFTER_IDLE,)
     assert evidence.quantities[0].value / MS == pytest.approx(IDLE_MS, abs=1)
+    first, last = record.executions[0], record.executions[-1]
+    whole_ms = (last.started_at + last.duration_ns - first.started_at) / MS
+    assert findings[Kind.IDLE].fraction == pytest.approx(IDLE_MS / whole_ms, rel=0.002)
     timeline = timeline_of(record)
     assert timeline.gap.max() < 2 * MS
     assert costs_of(timeline).total[:, timeline.graph_numbered("P128")].max() < 30 * MS
