@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.names import Purpose
 from queries.findings.acceptance import stretches_of
 from queries.findings.costs import costs_of
 from queries.findings.diagnosis import diagnose
-from queries.findings.findings import Finding, Kind, Verdict
+from queries.findings.findings import EstimateInflation, Finding, Kind, Verdict
 from queries.findings.record import CellRecord, record_of
 from queries.findings.timeline import timeline_of
 from tests.fixtures.labelled_records import labelled_record
@@ -153,6 +154,31 @@ def test_an_estimate_that_nobody_lifted_is_no_fault() -> None:
     diagnosis = diagnose(record_of(rounds(0)))
     assert diagnosis.label == Kind.HEALTHY
     assert not diagnosis.stuck_by_fault
+
+
+def poisoned_long_ago() -> Iterator[GraphExecution]:
+    """P128 is charged its 28 ms, and 34.5 from a stumble of 33 ms on (100); a lesser one (112) lifts nothing."""
+    at_ms = 0.0
+    for n in range(1000):
+        speculates = n <= 101 or n == 112
+        gpu_ms = 28 if speculates else 13
+        wall_ms = gpu_ms + {100: 33, 112: 8}.get(n, 0)
+        fields = {"batch_tokens_drafted": 12, "batch_tokens_accepted": 6} if speculates else {}
+        fields |= {"graph_purpose": Purpose.REFRESH} if n == 112 else {}
+        charged_ms = 28 if n <= 101 else 34.5 if n <= 112 else 34.3
+        graph, believed = "P128" if speculates else "decode", believing({"decode": (13, 4), "P128": (charged_ms, 10)})
+        depth = int(wall_ms == gpu_ms)
+        yield round_of(n, at_ms, graph, gpu_ms, wall_ms=wall_ms, graph_queue_depth=depth, **fields, **believed)
+        at_ms += wall_ms
+
+
+def test_what_did_not_lift_an_estimate_before_the_cell_did_not_poison_it() -> None:
+    executions = list(poisoned_long_ago())
+    inflation = found(record_of(executions[400:], executions[:400]))[Kind.ESTIMATE_INFLATION]
+    assert isinstance(inflation, EstimateInflation)
+    assert inflation.poisoned_before
+    (poison,) = inflation.poisons
+    assert (poison.sequence, poison.estimate_before_ns, poison.lift_ns) == (100, 28 * MS, int(6.5 * MS))
 
 
 def test_one_execution_is_enough_for_an_answer() -> None:
