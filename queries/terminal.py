@@ -88,23 +88,36 @@ def heading(column: Column) -> str:
     return f"{column.name}\n{'UTC' if column.unit == 'time' else column.unit}".rstrip("\n")
 
 
-def answer_table(query: Query, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The answer's main columns: those that are empty in every row are left out, and the last that do not fit."""
+BY_FORMAT = "--format csv, json or parquet"
+
+
+def answer_table(query: Query, rows: Sequence[Mapping[str, Any]], by: str = BY_FORMAT) -> bytes:
+    """The answer's main columns: those that are empty in every row are left out, and the last that do not fit.
+
+    Args:
+        by: What gives all columns, exact; '' where the caller says it itself.
+    """
     by_name = {column.name: column for column in query.columns}
     shown = [by_name[name] for name in query.table if any(row[name] not in (None, "") for row in rows)]
     count = len(shown)
     width = output_console().width
-    while count > COLUMNS_MIN and width_of(table_of(query, shown[:count], rows[:ROWS_MEASURED])) > width:
+    while count > COLUMNS_MIN and width_of(table_of(shown[:count], rows[:ROWS_MEASURED])) > width:
         count -= 1
-    return printed(table_of(query, shown[:count], rows), width)
+    table = table_of(shown[:count], rows)
+    table.caption = counted(len(rows), "row")
+    if by:
+        table.caption += f"; {by} gives {all_columns(query)}"
+    return printed(table, width)
 
 
-def table_of(query: Query, shown: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> Table:
+def all_columns(query: Query) -> str:
+    """What a table leaves out."""
+    return f"all {counted(len(query.columns), 'column')}, exact"
+
+
+def table_of(shown: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> Table:
     """These columns of these rows."""
-    table = Table(
-        caption=f"{counted(len(rows), 'row')}; --format csv, json or parquet gives all "
-        f"{counted(len(query.columns), 'column')}, exact"
-    )
+    table = Table()
     for column in shown:
         is_label = column.unit == ""
         table.add_column(

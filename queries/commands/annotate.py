@@ -142,11 +142,12 @@ def show(settings: Settings, values: dict[str, str]) -> None:
     """What was noted, the latest first."""
     from queries.catalogue import find  # noqa: PLC0415 (slow to load)
     from queries.runner import run  # noqa: PLC0415
-    from queries.terminal import answer_table  # noqa: PLC0415
+    from queries.terminal import BY_FORMAT, answer_table  # noqa: PLC0415
 
     rows = run("annotations", settings.clickhouse_url, "rows", **values)
     if not rows:
         typer.echo("nothing was noted then", err=True)
         return
     shown = [row | {"annotation_id": row["annotation_id"][:ID_SHOWN]} for row in rows]
-    write(answer_table(find("annotations"), shown), None)
+    by = f"tachograph query annotations {BY_FORMAT}"
+    write(answer_table(find("annotations"), shown, by), None)

@@ -1,5 +1,6 @@
 """`tachograph query`: ask a question of the catalogue from a terminal or a script."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
@@ -69,8 +70,10 @@ def catalogue(chosen: OutputFormat, param: list[str] | None) -> bytes:
     raise CallError(f"the catalogue is listed as table or json, not {chosen}")
 
 
-def answer(settings: Settings, asked: Query, values: dict[str, str], chosen: OutputFormat) -> bytes:
-    """The answer to one query, in the format chosen."""
+def answer(
+    settings: Settings, asked: Query, values: Mapping[str, object], chosen: OutputFormat, empty: str = ""
+) -> bytes:
+    """The answer to one query, in the format chosen. Where it has no rows, standard error says so, by `empty`."""
     from queries.runner import run, run_raw  # noqa: PLC0415 (clickhouse-connect slows the start)
 
     url = settings.clickhouse_url
@@ -87,7 +90,7 @@ def answer(settings: Settings, asked: Query, values: dict[str, str], chosen: Out
         rows = run(asked.name, url, "rows", **values)
         content, is_empty = answer_table(asked, rows) if rows else b"", not rows
     if is_empty:
-        typer.echo(f"query {asked.name}: no rows for these parameters", err=True)
+        typer.echo(empty or f"query {asked.name}: no rows for these parameters", err=True)
     return content
 
 

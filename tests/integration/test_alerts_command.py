@@ -80,7 +80,7 @@ def test_a_rule_is_tried_on_stored_data(collector: Addresses) -> None:
     assert "no rule 'Stuck'; there are" in unknown.stderr
 
 
-def test_the_evaluator_fires_remembers_and_stores_its_history(collector: Addresses) -> None:
+def test_the_evaluator_fires_remembers_and_stores_its_history(collector: Addresses, tmp_path: Path) -> None:
     environment = collector.environment() | {"TACHOGRAPH_ALERT_INTERVAL_S": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "tachograph", "alerts", "run"],
@@ -116,6 +116,16 @@ def test_the_evaluator_fires_remembers_and_stores_its_history(collector: Address
     assert "StuckInPlain" in tachograph(collector, "alerts", "list").stdout
     silenced_from_elsewhere(collector)
     assert "StuckInPlain" in tachograph(collector, "alerts", "history").stdout
+    for format in ("csv", "json", "parquet"):
+        asked = tachograph(collector, "alerts", "history", "StuckInPlain", "--output", str(tmp_path / f"h.{format}"))
+        assert (asked.returncode, asked.stdout) == (0, ""), asked.stderr
+    told = json.loads((tmp_path / "h.json").read_bytes())
+    assert told == history(collector), "all columns, as the query has them"
+    assert (tmp_path / "h.csv").read_text().startswith('"changed_at","alertname"')
+    assert (tmp_path / "h.parquet").read_bytes().startswith(b"PAR1")
+    nothing = tachograph(collector, "alerts", "history", "Never", "--format", "json")
+    assert (nothing.returncode, nothing.stdout) == (0, "[]\n")
+    assert nothing.stderr == "no alert changed its state then\n"
 
 
 def silenced_from_elsewhere(addresses: Addresses) -> None:

@@ -126,6 +126,7 @@ def test_a_mark_is_noted_and_listed(tmp_path: Path, clickhouse_url: str) -> None
         assert tachograph(addresses, "annotate", "a mistake").stderr == ""
         shown = tachograph(addresses, "annotate", "--list")
         assert "deployed 188" in shown.stdout
+        assert "tachograph query annotations --format" in " ".join(shown.stdout.split()), "it has no such option"
         (mistake,) = re.findall(r"([0-9a-f]{8})\W+a mistake", shown.stdout)
         removed = tachograph(addresses, "annotate", "--remove", mistake)
         assert (removed.returncode, removed.stdout[:12]) == (0, "taken back: "), removed.stderr

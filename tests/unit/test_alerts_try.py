@@ -1,5 +1,6 @@
 """`tachograph alerts test`: what fires, what does not, and what is unknown, each by an exit code of its own."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,13 @@ from typing import Any
 import pytest
 import typer
 
+from queries.alerts.loading import load_rules
 from queries.alerts.sources import StoredSource
-from queries.commands.alerts.try_rule import try_rule
+from queries.catalogue import find
+from queries.commands.alerts.try_rule import try_rule, whole_answer
+from queries.commands.query import pairs
 from queries.errors import CallError
+from queries.parameters import bound
 from tachograph import Settings
 
 HOST = {"host_name": "node-1", "clock_off_s": 0.0, "clock": "", "arrival_delay_min_s": 0.1, "arrival_delay_max_s": 1.0}
@@ -42,6 +47,35 @@ def tried(monkeypatch: pytest.MonkeyPatch, rule: str, *rows: dict[str, Any], rul
 def test_what_is_clear_ends_with_0_and_what_fires_with_10(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried(monkeypatch, "ClockSkew", HOST) == 0
     assert tried(monkeypatch, "ClockSkew", HOST | DISAGREES) == 10
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("StuckInPlain", "stuck_engines --param at={at} --param stuck_above=0.3 --param latest_cells=3"),
+        ("HostBound", "late_hosts --param from={before} --param to={at} --param gap_above_ns=1000000"),
+    ],
+)
+def test_where_all_columns_of_its_rows_are_had_is_told_by_a_command_that_there_is(rule: str, told: str) -> None:
+    chosen = load_rules().named(rule)
+    query = find(str(chosen.query))
+    said = whole_answer(query, chosen, datetime(2026, 11, 30, 7, tzinfo=UTC))
+    expected = told.format(at="2026-11-30T07:00:00.000+00:00", before="2026-11-30T06:59:00.000+00:00")
+    columns = len(query.columns)
+    assert said == f"all {columns} columns, exact: tachograph query {expected} --format csv, json or parquet"
+    assert bound(query, pairs(re.findall(r"--param (\S+)", said))), "it takes them"
+
+
+def test_its_table_promises_no_option_that_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = find("skewed_clocks")
+    row = {column.name: None for column in query.columns} | HOST
+    monkeypatch.setattr(StoredSource, "rows", lambda *_, **__: [row])
+    try_rule(Settings(_env_file=None), "ClockSkew", at="-1h")
+    said = capsys.readouterr().out
+    assert "1 row" in map(str.strip, said.splitlines())
+    assert f"\nall {len(query.columns)} columns, exact: tachograph query skewed_clocks --param " in said
 
 
 def test_where_nothing_reported_it_is_unknown(

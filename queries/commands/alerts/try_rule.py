@@ -1,6 +1,8 @@
 """`tachograph alerts test`: one rule on stored data, at one instant."""
 
-from typing import Annotated
+import shlex
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +10,10 @@ from engine_hooks.commands.terminal import output_console
 from queries.commands.alerts.listing import told
 from queries.commands.alerts.settings import EvaluatingSettings
 from queries.commands.output import write
+
+if TYPE_CHECKING:
+    from queries.alerts.rule import Rule
+    from queries.catalogue import Query
 
 
 def try_rule(
@@ -31,10 +37,13 @@ def try_rule(
 
     chosen = load_rules(settings.alert_rules, settings.alert_interval_s).named(rule)
     source = StoredSource(settings.clickhouse_url, settings.rows_url)
-    looked = as_of(chosen, source, past_instant_of("--at", at), settings.alert_interval_s, is_now=at == "now")
-    if chosen.query and looked.rows:
-        write(answer_table(find(chosen.query), looked.rows), None)
+    instant = past_instant_of("--at", at)
+    looked = as_of(chosen, source, instant, settings.alert_interval_s, is_now=at == "now")
     console = output_console()
+    if chosen.query and looked.rows:
+        query = find(chosen.query)
+        write(answer_table(query, looked.rows, ""), None)
+        console.print(whole_answer(query, chosen, instant), soft_wrap=True, markup=False)
     for row in looked.rows:
         which = ", ".join(str(row[name]) for name in chosen.identity) or chosen.alert
         console.print(f"{which}: {judge(chosen.when, row)}", soft_wrap=True, markup=False)
@@ -47,3 +56,18 @@ def try_rule(
         raise typer.Exit(1)
     if not looked.rows:
         console.print("clear: its query, which lists nothing but troubles, has no rows then", soft_wrap=True)
+
+
+def whole_answer(query: "Query", rule: "Rule", at: datetime) -> str:
+    """What gives every column of the rows that a rule looked at: its query, asked as of that instant."""
+    from queries.alerts.sources import values_of  # noqa: PLC0415 (slow to load)
+    from queries.terminal import BY_FORMAT, all_columns  # noqa: PLC0415
+
+    values = values_of(rule, at, is_now=False)
+    texts = (
+        f"{name}={value.isoformat(timespec='milliseconds') if isinstance(value, datetime) else value}"
+        for name, value in values.items()
+        if name != "limit"
+    )
+    parameters = "".join(f" --param {shlex.quote(text)}" for text in texts)
+    return f"{all_columns(query)}: tachograph query {query.name}{parameters} {BY_FORMAT}"
