@@ -192,6 +192,9 @@ class Settings(SamplingSettings, StoreSettings):
         return filled
 
 
+SIZES = "sizes look like 512MiB, 10GB or 1073741824"
+
+
 def settings_from(flags: dict[str, Any]) -> Settings:
     """Settings with these flags on top.
 
@@ -205,7 +208,10 @@ def settings_from(flags: dict[str, Any]) -> Settings:
     except ValidationError as wrong:
         for error in wrong.errors():
             name = str(error["loc"][0]).removeprefix(ENVIRONMENT_PREFIX).upper()
-            fail(f"{ENVIRONMENT_PREFIX}{name} is {error['input']!r}: {error['msg'].lower()}")
+            wanted = (
+                SIZES if error["type"].startswith("byte_size") else error["msg"].removeprefix("Value error, ").lower()
+            )
+            fail(f"{ENVIRONMENT_PREFIX}{name} is {error['input']!r}: {wanted}")
         raise typer.Exit(2) from wrong
     except UnicodeDecodeError as wrong:
         fail(f"the file .env here is not UTF-8 (byte {wrong.start}): save it as UTF-8")

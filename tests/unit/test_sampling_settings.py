@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+import typer
 from clickhouse_connect.driver.client import Client
 from prometheus_client import CollectorRegistry
 
@@ -18,7 +19,7 @@ from collector.store.settings import shown_default
 from collector.telemetry.own_metrics import SamplingMetrics
 from dashboards.reading.collector import Collected
 from dashboards.words.health import figures
-from tachograph import Settings
+from tachograph import Settings, settings_from
 from tests.conftest import ROOT
 
 UNEXAMINED = files("collector.sampling").joinpath("unexamined_cells.sql").read_text("utf-8")
@@ -114,3 +115,11 @@ def test_bytes_may_be_written_with_their_unit_and_the_help_shows_defaults_as_the
     with pytest.raises(ValueError, match="store_bytes_max"):
         settings(monkeypatch, store_bytes_max=-1)
     assert [shown_default(value) for value in (0, False, "", None, 0.01)] == ["0", "false", "none", "none", "0.01"]
+
+
+@pytest.mark.parametrize("given", ["lots", "5QB", "-5"])
+def test_a_size_that_is_none_is_told_how_sizes_look(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit):
+        settings_from({"store_bytes_max": given})
+    told = capsys.readouterr().err
+    assert told == f"tachograph: TACHOGRAPH_STORE_BYTES_MAX is '{given}': sizes look like 512MiB, 10GB or 1073741824\n"
