@@ -81,6 +81,15 @@ def test_a_charge_from_before_the_cell() -> None:
     assert "that it costs, already when the cell begins; no execution" in markdown_of(told)
 
 
+@pytest.mark.parametrize(("lost", "label"), [(100, Kind.HEALTHY), (508, Kind.ESTIMATE_INFLATION)])
+def test_what_was_lost_is_blamed_for_a_charge_that_rises_right_after(lost: int, label: Kind) -> None:
+    """S is charged as fairly as ever for the first ten rounds of plain decode, up to 509."""
+    fair = believing({"decode": (PLAIN_MS, 8.0), "S": (SPECULATIVE_MS, 20.0)})
+    executions = [one._replace(**fair) if one.graph_sequence < 510 else one for one in engine_k(500, 1200)]
+    diagnosis = diagnose(record_of(one for one in executions if one.graph_sequence != lost))
+    assert diagnosis.label is label
+
+
 def test_less_than_a_second_is_nothing() -> None:
     told = story(1000, 90)
     assert told.diagnosis.overcharge is None
