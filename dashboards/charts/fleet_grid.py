@@ -124,7 +124,7 @@ def layered(rows: Data, noted: Data | None, size: RowSize, shown: Shown) -> alt.
             strip(base, bare, "inflated", 1, size),
             words(chart, bare, size),
             *([] if noted is None else notes.layers_of(noted, time_channel)),
-            *(clocks(chart, bare, size) if shown.has_clocks else []),
+            *([clocks(chart, bare, size)] if shown.has_clocks else []),
         )
         .resolve_axis(y="independent")
         .properties(height=alt.Step(size.height_px), autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
@@ -332,16 +332,17 @@ def lone_cells(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
     return drawn
 
 
-def clocks(chart: alt.Chart, y: alt.Y, size: RowSize) -> list[alt.Chart]:
+def clocks(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.LayerChart:
     """That a clock is ahead, in the row of an engine whose cells all lie in the future; on the page's own ground, as the
     line of a mark may lie beneath."""
     base = chart.transform_filter("datum.clock != ''").encode(x=time_channel("start_ms"), y=y, text="clock:N")
-    how = {"align": "right", "dx": -6, "baseline": "middle", "fontSize": 12 if size.lines > 1 else 10}
+    how: dict[str, Any] = {"align": "right", "dx": -6, "baseline": "middle", "fontSize": 12 if size.lines > 1 else 10}
     ground = alt.ExprRef("background")
-    return [
+    drawn: alt.LayerChart = alt.layer(
         base.mark_text(**how, color=ground, stroke=ground, strokeWidth=5, strokeJoin="round", aria=False),
         base.mark_text(**how, color=palette.FLAG),
-    ]
+    )
+    return drawn
 
 
 def words(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
