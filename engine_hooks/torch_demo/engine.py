@@ -87,6 +87,10 @@ class SpeculativeEngine:
         self._queue = queue
         self.tuning = tuning
         self.delays = delays
+        self.charged_before_stumble_ns: dict[str, int] = {}
+        """What the scheduler charged each graph when the host first stumbled as asked; empty where it has not."""
+        self.charged_after_stumble_ns: dict[str, int] = {}
+        """The same once it had learnt from the round that the stumble met."""
         self.ran_s = 0.0
         """How long it ran, once it has ended."""
         self._labels = dict(labels or {})
@@ -134,6 +138,11 @@ class SpeculativeEngine:
         """Since the first round after calibration."""
         return (self._queue.clock_ns() - self._began_ns) / 1e9
 
+    def charged_ns(self) -> dict[str, int]:
+        """What the scheduler charges each graph now, GPU time + handoff."""
+        estimates = {graph.name: self.scheduler.cost_model.estimate(graph.name, self.now_ns) for graph in self.graphs}
+        return {name: estimate.total_ns for name, estimate in estimates.items() if estimate is not None}
+
     def step(self) -> None:
         """Plan and submit one round, once there is room for it."""
         while len(self._in_flight) >= IN_FLIGHT_MAX or (self._in_flight and self._waits(self._in_flight[-1])):
@@ -149,6 +158,7 @@ class SpeculativeEngine:
         stumbled = speculates and self.delays.meet(self.elapsed_s)
         if stumbled:
             self.totals.mark_stumble()
+            self.charged_before_stumble_ns = self.charged_before_stumble_ns or self.charged_ns()
         self._submit_decode(decision, stumbled=stumbled)
 
     def _submit_decode(self, decision: Decision, *, stumbled: bool) -> None:
@@ -221,6 +231,8 @@ class SpeculativeEngine:
         if execution.scheduler_estimate_ns is not None or execution.graph_kind == GraphKind.PREFILL:
             stumbled = done is not None and done.sequence == execution.graph_sequence and done.stumbled
             self.totals.add(execution, stumbled=stumbled)
+            if stumbled:
+                self.charged_after_stumble_ns = self.charged_after_stumble_ns or self.charged_ns()
         else:
             self.totals.calibrations += 1
 

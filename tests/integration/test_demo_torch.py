@@ -139,7 +139,11 @@ def test_by_processor_time_the_command_gets_stuck_on_any_machine(collector: Addr
     assert summary["plain_fraction"] > 0.6
     assert summary["outcome"][0] == "--host-delay 60ms@9s did not happen: it lay beyond --seconds 4"
     assert summary["outcome"][1].startswith("the engine turned to plain decode: ")
-    assert len(summary["outcome"]) == 2
+    assert summary["outcome"][2].startswith("P")
+    assert len(summary["outcome"]) == 3
+    (speculative,) = (name for name, kind in summary["graphs"].items() if kind == "speculative")
+    # One sample of 60 ms at the exponential mean's weight of a sixth.
+    assert summary["charged_after_stumble_ns"][speculative] > summary["charged_before_stumble_ns"][speculative] + 8e6
     assert summary["host_late_by_itself"] == {"plain_decode": 0, "speculative": 0}
     assert summary["calibrations"] == 18
     assert summary["sent"] == summary["executions"] + summary["calibrations"]

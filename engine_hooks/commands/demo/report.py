@@ -98,6 +98,8 @@ def summary_of(engine: SpeculativeEngine, recorder: Recorder, asked: Asked) -> d
             {"began_unix_ns": met.began_unix_ns, "duration_s": met.delay.duration_s} for met in engine.delays.met
         ],
         "outcome": outcome_of(engine, asked),
+        "charged_before_stumble_ns": engine.charged_before_stumble_ns,
+        "charged_after_stumble_ns": engine.charged_after_stumble_ns,
         "estimates": estimates_of(engine),
         "sent": recorder.exported,
         "lost": {str(reason): count for reason, count in lost if count},
