@@ -29,6 +29,10 @@ _WIRE_VARINT, _WIRE_64, _WIRE_BYTES, _WIRE_32 = 0, 1, 2, 5
 _INTEGER = re.compile(r"-?[0-9]+")
 _KEPT_CHARACTERS_MAX: Final = 128
 """Longer keys and texts are not kept for the next time they come, so that what is kept has a bound."""
+_COMPLAINT_CHARACTERS_MAX: Final = 400
+"""A longer complaint gets no more names."""
+_NAMED: Final = {"KeyValue": ("attribute", "key"), "Span": ("span", "name")}
+"""Messages that a sender knows by name: what they are called, and the JSON key that names one."""
 _DOUBLE = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?|NaN|-?Infinity")
 
 
@@ -74,14 +78,28 @@ def _encode_message(message: Descriptor, value: dict[str, Any]) -> bytes:
         try:
             for item in _items(given) if repeated else (given,):
                 parts += (tag, encode(item))
+        except MalformedRequestError as wrong:
+            raise MalformedRequestError(_placed(str(wrong), message, value)) from None
         except (TypeError, ValueError, OverflowError, struct.error, AttributeError):
-            raise MalformedRequestError(_complaint(message, key, given)) from None
+            raise MalformedRequestError(_placed(_complaint(message, key, given), message, value)) from None
     return b"".join(parts)
 
 
+def _placed(complaint: str, message: Descriptor, value: dict[str, Any]) -> str:
+    """The complaint, and of which attribute or span it is, where this is one. Not without end, because values nest."""
+    word, key = _NAMED.get(message.name, ("", ""))
+    name = value.get(key)
+    named = isinstance(name, str) and len(complaint) <= _COMPLAINT_CHARACTERS_MAX
+    return f"{complaint}, of {word} {_shown(name)}" if named else complaint
+
+
 def _complaint(message: Descriptor, key: str, given: object) -> str:
+    return f"{message.name}.{key} has a value of the wrong kind: {_shown(given)}"
+
+
+def _shown(given: object) -> str:
     shown = ascii(given)
-    return f"{message.name}.{key} has a value of the wrong kind: {shown if len(shown) <= 60 else shown[:60] + '...'}"
+    return shown if len(shown) <= 60 else shown[:60] + "..."
 
 
 def _items(given: object) -> list[Any]:

@@ -150,6 +150,35 @@ def test_json_of_the_wrong_kind_names_the_field(field: dict[str, Any]) -> None:
         protobuf_from_json(body)
 
 
+def complaint_of(span: dict[str, Any], resource: dict[str, Any] | None = None) -> str:
+    body = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]}
+    with pytest.raises(MalformedRequestError) as refused:
+        protobuf_from_json(json.dumps(body).encode())
+    return str(refused.value)
+
+
+def test_json_of_the_wrong_kind_names_the_attribute_and_the_span() -> None:
+    too_large = {"key": "graph.sequence", "value": {"intValue": str(2**63)}}
+    said = "AnyValue.intValue has a value of the wrong kind: '9223372036854775808', of attribute 'graph.sequence'"
+    # The span's name may stand behind its attributes.
+    assert (
+        complaint_of({"attributes": [too_large], "name": "execute_graph P128"})
+        == f"{said}, of span 'execute_graph P128'"
+    )
+    assert complaint_of({"attributes": [too_large]}) == said
+    assert complaint_of({}, {"attributes": [too_large]}) == said
+    bare = complaint_of({"name": "execute_graph", "attributes": [{"key": "cell.id", "value": 5}]})
+    assert bare == "KeyValue.value has a value of the wrong kind: 5, of attribute 'cell.id', of span 'execute_graph'"
+    assert complaint_of({"name": 5}) == "Span.name has a value of the wrong kind: 5"
+
+
+def test_a_complaint_about_what_is_nested_deeply_stays_short() -> None:
+    value: dict[str, Any] = {"intValue": "x"}
+    for _ in range(40):
+        value = {"kvlistValue": {"values": [{"key": "k" * 1000, "value": value}]}}
+    assert len(complaint_of({"name": "n" * 1000, "attributes": [{"key": "k" * 1000, "value": value}]})) < 500
+
+
 @given(st.binary(max_size=200))
 def test_random_bytes_are_read_or_refused(body: bytes) -> None:
     for decode in (lambda: spans_of(body), lambda: spans_of(protobuf_from_json(body))):
