@@ -1,7 +1,7 @@
 """Which executions lifted an estimate, and since when an estimate is above what the graph costs.
 
 What a model charged is stored with every decision, chosen or not. A rise between two decisions comes from the
-executions that became known between them: known to a decision is what was observed strictly before its submission.
+executions that became known between them, as `queries.known_by_then` tells.
 So no model has to be replayed, the figures are the very ones the scheduler used, a record that begins in mid-run
 or lacks executions serves as well, and a model that nobody has heard of too.
 """
@@ -18,6 +18,7 @@ from engine_hooks.contract.span import span_id_of
 from queries.findings.decisions import Decisions, usual_overhead
 from queries.findings.findings import Poison
 from queries.findings.timeline import Bools, Floats, Ints, Timeline
+from queries.known_by_then import Knowledge
 
 LIFT_MIN: Final = 0.012
 """A rise of an estimate by a smaller share is its usual wavering."""
@@ -79,18 +80,21 @@ def estimates_of(decisions: Decisions, before: Sequence[GraphExecution] = ()) ->
         if np.isfinite(decisions.estimates[:, graph]).any()
     }
     instance = decisions.timeline.service_instance_id
+    knowledge = decisions.timeline.knowledge
     earlier = {
-        graph: _lifts_before(before, decisions.timeline.names[graph], float(fair[0, graph]), instance)
+        graph: _lifts_before(before, decisions.timeline.names[graph], float(fair[0, graph]), instance, knowledge)
         for graph in np.flatnonzero(inflated[0]).tolist()
     }
     return Estimates(fair, inflated, fairly_charged, lifts, earlier, decisions)
 
 
-def _lifts_before(before: Sequence[GraphExecution], graph: str, fair_ns: float, instance: str) -> list[Poison]:
+def _lifts_before(
+    before: Sequence[GraphExecution], graph: str, fair_ns: float, instance: str, knowledge: Knowledge
+) -> list[Poison]:
     """What lifted the estimate of a graph before the cell, since it was last fair."""
     charged = [
         (
-            execution.started_at,
+            execution,
             execution.scheduler_candidate_estimates_ns[execution.scheduler_candidate_graphs.index(graph)],
         )
         for execution in before
@@ -102,7 +106,7 @@ def _lifts_before(before: Sequence[GraphExecution], graph: str, fair_ns: float, 
     for (since, was), (until, now) in pairwise(charged[last_fair:]):
         if now <= was * (1 + LIFT_MIN):
             continue
-        seen = [one for one in own if since <= one.started_at + one.duration_ns < until]
+        seen = [one for one in own if knowledge.has(until, one) and not knowledge.has(since, one)]
         latest = max(seen, key=lambda one: one.graph_wall_time_ns - one.graph_gpu_time_ns, default=None)
         if latest is not None and latest.graph_wall_time_ns - latest.graph_gpu_time_ns >= max(GAP_MIN_NS, now - was):
             found.append(_poison(latest, instance, was, now))
@@ -114,11 +118,13 @@ def _lifts(decisions: Decisions, graph: int) -> list[tuple[int, Poison]]:
     with np.errstate(invalid="ignore"):
         rises = np.flatnonzero(estimates[1:] > estimates[:-1] * (1 + LIFT_MIN)) + 1
     started = timeline.started[decisions.row]
+    chosen = [timeline.executions[row] for row in decisions.row.tolist()]
     executions = np.flatnonzero(timeline.graph == graph)
     found = []
     for n in rises.tolist():
         before, after = int(estimates[n - 1]), int(estimates[n])
-        seen = executions[_between(timeline.observed[executions], int(started[n - 1]), int(started[n]))]
+        between = executions[_between(timeline.observed[executions], int(started[n - 1]), int(started[n]))]
+        seen = between[_learnt(timeline, between, chosen[n - 1], chosen[n])]
         stumbled = seen[decisions.stumble[seen] >= max(GAP_MIN_NS, after - before)]
         if len(stumbled):
             found += [(n, p) for p in _shared(timeline, stumbled.tolist(), before, after)]
@@ -128,7 +134,14 @@ def _lifts(decisions: Decisions, graph: int) -> list[tuple[int, Poison]]:
 
 
 def _between(observed: Ints, after: int, before: int) -> Bools:
-    return np.asarray((observed >= after) & (observed < before))
+    return np.asarray((observed >= after) & (observed <= before))
+
+
+def _learnt(timeline: Timeline, rows: Ints, one: GraphExecution, next_: GraphExecution) -> Bools:
+    """Which of these executions the latter of two decisions knew, and the former did not."""
+    knows = timeline.knowledge.has
+    among = [timeline.executions[row] for row in rows.tolist()]
+    return np.array([knows(next_, each) and not knows(one, each) for each in among], dtype=np.bool_)
 
 
 def _lost_between(timeline: Timeline, row: int, other: int) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
 from queries.findings.record import CellRecord
+from queries.known_by_then import Knowledge, knowledge_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -56,6 +58,8 @@ class Timeline:
     decoding: Bools
     speculative: Bools
     ordinary: Bools
+    knowledge: Knowledge
+    """Which executions a decision knew."""
     service_instance_id: str
 
     @cached_property
@@ -108,7 +112,9 @@ def timeline_of(record: CellRecord) -> Timeline:
     idle = marked | _idle_unmarked(sequence, started, observed, feedback, drained)
     ordinary = _bools(e.graph_purpose == Purpose.ORDINARY for e in executions)
     waits = np.concatenate(([False], feedback[:-1])) | ~ordinary
-    host = _host_times(sequence, started, observed, idle, waits)
+    knowledge = knowledge_of((*record.before, *record.executions))
+    is_known = np.array([False, *(knowledge.has(*pair[::-1]) for pair in pairwise(executions))])
+    host = _host_times(sequence, started, observed, idle, waits & is_known)
     gpu = _ints(e.graph_gpu_time_ns for e in executions)
     wall = _ints(e.graph_wall_time_ns for e in executions)
     return Timeline(
@@ -128,6 +134,7 @@ def timeline_of(record: CellRecord) -> Timeline:
         decoding=_bools(e.graph_kind in DECODING for e in executions),
         speculative=_bools(e.graph_kind == GraphKind.SPECULATIVE for e in executions),
         ordinary=ordinary,
+        knowledge=knowledge,
         service_instance_id=record.service_instance_id,
     )
 
@@ -178,12 +185,12 @@ def _replayed(execution: GraphExecution) -> bool:
 def _host_times(sequence: Ints, started: Ints, observed: Ints, idle: Bools, waits: Bools) -> Ints:
     """With two in flight the host can begin once it has submitted the round before and seen the one before that end.
 
-    Where it `waits` it has to see the round before end: after completion feedback, and for start-up replays.
+    Where it `waits` it has seen the round before end: after completion feedback, and for start-up replays.
     """
     host = np.full(len(started), -1, dtype=np.int64)
     if len(started) < 3:
         return host
-    seen = np.where(waits[2:] & (observed[1:-1] < started[2:]), observed[1:-1], observed[:-2])
+    seen = np.where(waits[2:], observed[1:-1], observed[:-2])
     known = (sequence[2:] == sequence[:-2] + 2) & ~idle[2:]
     host[2:] = np.where(known, np.maximum(started[2:] - np.maximum(seen, started[1:-1]), 0), -1)
     return host

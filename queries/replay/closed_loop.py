@@ -22,9 +22,9 @@ from engine_hooks.simulator.errors import SimulatorError
 from engine_hooks.simulator.recording import CellLabels
 from engine_hooks.simulator.totals import Totals
 from queries.errors import NotSimulatedError
+from queries.known_by_then import observed_at
 from queries.record import CellExecutions
 from queries.replay.acceptance_error import acceptance_error
-from queries.replay.exact import observed_at
 from queries.replay.fitting import Fit, fitted
 from queries.replay.history import executions_lost
 from queries.replay.result import ClosedLoop, Simulated, mean_tokens_per_s

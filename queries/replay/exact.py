@@ -1,18 +1,19 @@
 """The exact form: every recorded decision taken again by another cost model, knowing what was known then.
 
-An execution was known to a later decision if and only if it was observed (its span's end) strictly
-before that one's submission (its span's start). The rounds stay those that were recorded: what the other
-choices would have led to is the closed loop's question.
+What was known then, `queries.known_by_then` says. The rounds stay those that were recorded: what the other choices
+would have led to is the closed loop's question.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import Purpose
 from engine_hooks.cost_model.model import CostModel, measurement_of
+from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
 from engine_hooks.scheduler.decision import best_candidate, rates_of
+from queries.known_by_then import Knowledge, knowledge_of, may_be_at_once, observed_at
 
 
 class Belief(NamedTuple):
@@ -80,22 +81,40 @@ class ReplayedDecision(NamedTuple):
         return rates[chosen] / max(others) - 1 if others and max(others) > 0 else None
 
 
-def observed_at(execution: GraphExecution) -> int:
-    """When the host saw that it had ended, in Unix nanoseconds."""
-    return execution.started_at + execution.duration_ns
+def knowledge_by_its_model(executions: Sequence[GraphExecution]) -> Knowledge:
+    """As `knowledge_of`, but that the model in charge tells, if it is one of ours, by the charges that it gives again."""
+    recorded = next((one.scheduler_cost_model for one in reversed(executions) if one.scheduler_cost_model), "")
+    if recorded not in COST_MODELS or not may_be_at_once(executions):
+        return knowledge_of(executions)
+    before, at_once = (
+        sum(
+            estimate == charged
+            for belief in believed_again(executions, cost_model_named(recorded), knowledge)
+            for estimate, charged in zip(
+                belief.estimates_ns, belief.execution.scheduler_candidate_estimates_ns, strict=False
+            )
+        )
+        for knowledge in (Knowledge(at_once=False), Knowledge(at_once=True))
+    )
+    return Knowledge(at_once=at_once > before) if at_once != before else knowledge_of(executions)
 
 
-def believed_again(executions: Iterable[GraphExecution], model: CostModel) -> Iterator[Belief]:
+def believed_again(
+    executions: Iterable[GraphExecution], model: CostModel, knowledge: Knowledge | None = None
+) -> Iterator[Belief]:
     """Each execution that was chosen from candidates, with what `model` charges them, knowing what was known then.
 
-    `executions` are one engine's, in the order of submission. The model learns on the way.
+    `executions` are one engine's, in the order of submission. The model learns on the way. `knowledge` is what was
+    known then; `None`: as the executions tell.
     """
+    executions = tuple(executions)
+    knowledge = knowledge or knowledge_of(executions)
     in_flight: deque[GraphExecution] = deque()
     submitted_before = 0
     for execution in executions:
         # The host planned once it had submitted the round before, and knew what it had observed by then.
         decided_at = submitted_before
-        while in_flight and observed_at(in_flight[0]) < execution.started_at:
+        while in_flight and knowledge.has(execution, in_flight[0]):
             done = in_flight.popleft()
             decided_at = max(decided_at, observed_at(done))
             model.record(measurement_of(done, observed_at(done)))
@@ -106,14 +125,14 @@ def believed_again(executions: Iterable[GraphExecution], model: CostModel) -> It
         submitted_before = execution.started_at
 
 
-def decisions_again(executions: Iterable[GraphExecution], model: CostModel, from_ns: int) -> Iterator[ReplayedDecision]:
+def decisions_again(executions: Sequence[GraphExecution], model: CostModel, from_ns: int) -> Iterator[ReplayedDecision]:
     """The decisions submitted from `from_ns` on, taken again; the executions before only teach the model.
 
     A candidate that the model has not measured yet is charged what the record says at its first decision.
     Decisions whose candidates, estimates and expected tokens do not go together are left out.
     """
     first_ns: dict[str, int] = {}
-    for execution, estimates_ns in believed_again(executions, model):
+    for execution, estimates_ns in believed_again(executions, model, knowledge_by_its_model(executions)):
         graphs, recorded_ns = execution.scheduler_candidate_graphs, execution.scheduler_candidate_estimates_ns
         if not can_be_taken_again(execution):
             continue

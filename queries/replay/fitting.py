@@ -18,9 +18,10 @@ from engine_hooks.scheduler.graphs import Graph
 from engine_hooks.simulator.delays import Delay
 from engine_hooks.simulator.parameters import Conditions, Engine, Pause, Phase, Rounds, Scenario
 from queries.errors import CallError, NotSimulatedError
+from queries.known_by_then import observed_at
 from queries.record import CellExecutions
 from queries.replay.acceptance import Acceptance, acceptance_of
-from queries.replay.exact import can_be_taken_again, observed_at
+from queries.replay.exact import can_be_taken_again
 from queries.replay.gpu_times import GpuTimes, gpu_times_of
 from queries.replay.graphs import candidate_graphs
 from queries.replay.host import launch_ns_of, notify_ns_of

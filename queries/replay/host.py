@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.simulator.parameters import Rounds
-from queries.replay.exact import observed_at
+from queries.known_by_then import observed_at
 from queries.replay.stretches import Floats
 
 STUMBLE_TIMES: Final = 3.0

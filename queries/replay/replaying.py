@@ -7,9 +7,10 @@ from typing import Final
 
 from engine_hooks.cost_model.registry import COST_MODELS, cost_model_named
 from queries.errors import CallError, NotSimulatedError
+from queries.known_by_then import observed_at
 from queries.record import HISTORY_S, CellExecutions, executions_of
 from queries.replay.closed_loop import closed_loop, recorded_model_of, runs_of
-from queries.replay.exact import can_be_taken_again, decisions_again, observed_at
+from queries.replay.exact import can_be_taken_again, decisions_again
 from queries.replay.history import history_of
 from queries.replay.result import ClosedLoop, ExactReplay, Replay
 

@@ -1,13 +1,19 @@
 """Estimates and decisions on the real engine: tiny rows in, figures worked out by hand out."""
 
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from clickhouse_connect.driver.client import Client
 
+from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import FeedbackReason, Purpose
+from engine_hooks.simulator.scenarios import SCENARIOS
+from queries.known_by_then import knowledge_of
 from tests.fixtures.asking import CELL, START, ask, moment, picked
+from tests.fixtures.looping_engine import LoopingEngine
 from tests.fixtures.query_rows import ENGINE, MS, believing, insert, round_of
+from tests.fixtures.replayed_cells import live
 
 FAIR = believing({"decode": (13, 4), "P128": (29, 10)})
 FOOLED = believing({"decode": (13, 4), "P128": (34.5, 10)})
@@ -296,3 +302,50 @@ def test_package_comparison(clickhouse: Client) -> None:
     assert (other["engine_package"], other["plain_fraction"], other["cells_stuck"]) == ("next", 0, 0)
     (late,) = ask(clickhouse, "package_comparison", **{"from": START + timedelta(seconds=30)})
     assert late["cells"] == 1
+
+
+@pytest.mark.parametrize("later_ns", [0, 20_000])
+def test_one_timestamp_or_two_the_same_execution_moved_the_estimate(clickhouse: Client, later_ns: int) -> None:
+    executions = LoopingEngine("exposed_mean", later_ns=later_ns).run(5)
+    insert(clickhouse, executions)
+    (stumbled,) = (one for one in executions if one.graph_wall_time_ns > 60 * MS)
+    move = ask(clickhouse, "estimate_moves", moved_above=0.01)[0]
+    assert move["moved_by_sequence"] == stumbled.graph_sequence
+    assert move["graph"] == stumbled.graph_name
+    assert move["graph_sequence"] == stumbled.graph_sequence + 1
+
+
+@pytest.mark.parametrize("model", ["exposed_mean", "drained_share", "idle_gap"])
+@pytest.mark.parametrize(
+    "engine", ["one timestamp", "pipelined", "host 1.2x on all rounds", "bursts of 20 delays every 20 s"]
+)
+def test_what_moved_an_estimate_is_what_the_findings_take_for_known(
+    clickhouse: Client, engine: str, model: str
+) -> None:
+    if engine in SCENARIOS:
+        executions = live(SCENARIOS[engine], model, seed=3)
+    else:
+        executions = LoopingEngine(model, in_flight_max=1 + (engine == "pipelined")).run(8)
+    insert(clickhouse, executions)
+    moves = ask(clickhouse, "estimate_moves", moved_above=0, limit=10**6)
+    assert {(move["graph_sequence"], move["graph"]): move["moved_by_sequence"] for move in moves} == newly_known(
+        executions
+    )
+
+
+def newly_known(executions: tuple[GraphExecution, ...]) -> dict[tuple[int, str], int | None]:
+    """By decision and graph whose estimate changed: its latest execution that was known then, and not before."""
+    knows = knowledge_of(executions).has
+    found: dict[tuple[int, str], int | None] = {}
+    for one, next_ in pairwise(decision for decision in executions if decision.scheduler_candidate_graphs):
+        before = dict(zip(one.scheduler_candidate_graphs, one.scheduler_candidate_estimates_ns, strict=True))
+        after = dict(zip(next_.scheduler_candidate_graphs, next_.scheduler_candidate_estimates_ns, strict=True))
+        since = max(next_.graph_sequence - 60, 0) - executions[0].graph_sequence
+        near = executions[max(since, 0) : next_.graph_sequence - executions[0].graph_sequence]
+        for graph, now_ns in after.items():
+            if now_ns != before.get(graph, now_ns):
+                new = [
+                    n.graph_sequence for n in near if n.graph_name == graph and knows(next_, n) and not knows(one, n)
+                ]
+                found[next_.graph_sequence, graph] = new[-1] if new else None
+    return found
