@@ -54,9 +54,11 @@ class HostTime:
 
 def _from_submission(submitted_ns: int, before: tuple[Any, ...], purpose: Purpose) -> int | None:
     submitted_before_ns, observed_before_ns, observed_earlier_ns, feedback_before, _ = before
-    # A calibration waits for the round before it, although nothing of that round is needed.
-    may_wait = feedback_before or purpose != Purpose.ORDINARY
-    observed_ns = observed_before_ns if may_wait and observed_before_ns < submitted_ns else observed_earlier_ns
+    # Results that a round needs are there at the latest at the very instant of its submission. A calibration waits for
+    # the round before it, although nothing of that round is needed: seen at that instant, it was not waited for.
+    waited = observed_before_ns < submitted_ns and (feedback_before or purpose != Purpose.ORDINARY)
+    waited = waited or (feedback_before and observed_before_ns == submitted_ns)
+    observed_ns = observed_before_ns if waited else observed_earlier_ns
     if observed_ns is None:
         return None
     host_ns: int = submitted_ns - (observed_ns if observed_ns > submitted_before_ns else submitted_before_ns)

@@ -71,6 +71,19 @@ def test_the_host_time_is_measured_although_no_gap_shows(host_ms: int) -> None:
     assert host.level_ns == host_ms * MS
 
 
+@pytest.mark.parametrize(("feedback", "host_ms"), [(True, 0), (False, 29)])
+def test_results_that_a_round_needs_are_there_at_the_very_instant_of_its_submission(
+    feedback: bool, host_ms: int
+) -> None:
+    """An engine with one timestamp a loop, one round in flight."""
+    rounds = [
+        Measurement("P128", 28 * MS, 29 * MS, True, feedback, Purpose.ORDINARY, 29 * MS * n, duration_ns=29 * MS)
+        for n in range(1, 6)
+    ]
+    host = HostTime()
+    assert [host.of(one) for one in rounds][2:] == [host_ms * MS] * 3
+
+
 def test_after_an_idle_engine_and_without_submissions_no_host_time_is_invented() -> None:
     host, pipeline = HostTime(), Pipeline()
     assert [host.of(pipeline.round("P128", MS, duration_ns=None)) for _ in range(3)] == [None, 0, 0]
