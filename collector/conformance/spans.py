@@ -18,7 +18,7 @@ class ReceivedSpan(NamedTuple):
     kind: int
     """As OTLP numbers it; 1 is INTERNAL."""
     repeated: tuple[str, ...]
-    """Attributes that were set more than once; the first that says something is read."""
+    """Attributes that were set more than once; the first is read."""
     unread: tuple[str, ...]
     """Attributes of the span whose value is a map or bytes: they are taken as not recorded."""
 

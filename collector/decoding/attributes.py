@@ -7,13 +7,13 @@ from engine_hooks.contract.span import not_recorded
 
 
 def attributes_of(items: Iterable[Any]) -> dict[str, Any]:
-    """By name; of an attribute given twice the first that says something counts."""
+    """By name, those that say something; of an attribute given twice the first counts, whatever it is."""
     read: dict[str, Any] = {}
     for item in items:
-        key, value = text_of(item.key), value_of(item.value)
-        if not not_recorded(value):
-            read.setdefault(key, value)
-    return read
+        key = text_of(item.key)
+        if key not in read:
+            read[key] = value_of(item.value)
+    return {key: value for key, value in read.items() if not not_recorded(value)}
 
 
 def value_of(value: Any) -> Any:

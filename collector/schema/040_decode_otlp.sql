@@ -118,9 +118,9 @@ FROM
                 attributes.value.double_value AS reals,
                 arrayMap((whole, real) -> ifNull(whole, accurateCastOrNull(real, 'Int64')), attributes.value.int_value, reals) AS integers,
                 attributes.value.array_value.values AS arrays,
-                arrayMap((key, text, truth, real, whole, list) -> if(
-                    text = '' OR (isNull(text) AND isNull(truth) AND isNull(real) AND isNull(whole) AND empty(list)), '', key),
-                    attributes.key, strings, booleans, reals, attributes.value.int_value, arrays) AS keys
+                arrayMap((key, nth, text, truth, real, whole, list) -> if(
+                    nth > 1 OR text = '' OR (isNull(text) AND isNull(truth) AND isNull(real) AND isNull(whole) AND empty(list)), '', key),
+                    attributes.key, arrayEnumerateUniq(attributes.key), strings, booleans, reals, attributes.value.int_value, arrays) AS keys
             FROM (SELECT request_id, received_unix_ms, arrayJoin(resource_spans) AS resource FROM otlp_requests)
         )
     )

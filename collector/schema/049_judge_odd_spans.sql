@@ -1,7 +1,8 @@
 -- The second look, at what may break the contract: gives each the first reason to refuse it, in the order of the
 -- contract's list of reasons, or ''. A value of another type than the contract's is NULL in the array of that type, and so
 -- is told from one that is missing. An integral double passes for an integer: JavaScript has no other numbers.
--- Null, '' and [] count as not sent: their key is blanked. Of an attribute given twice the first counts.
+-- Null, '' and [] count as not sent: their key is blanked. Of an attribute given twice the first counts, whatever it is: the
+-- key of the others is blanked as well.
 --
 -- A long statement, in which every rule is written out: it is analysed only when something is odd.
 CREATE MATERIALIZED VIEW IF NOT EXISTS judge_odd_spans TO judged_spans AS
@@ -161,9 +162,9 @@ FROM
             attributes.value.double_value AS reals,
             arrayMap((whole, real) -> ifNull(whole, accurateCastOrNull(real, 'Int64')), attributes.value.int_value, reals) AS integers,
             attributes.value.array_value.values AS arrays,
-            arrayMap((key, text, truth, real, whole, list) -> if(
-                text = '' OR (isNull(text) AND isNull(truth) AND isNull(real) AND isNull(whole) AND empty(list)), '', toString(key)),
-                attributes.key, strings, booleans, reals, attributes.value.int_value, arrays) AS keys
+            arrayMap((key, nth, text, truth, real, whole, list) -> if(
+                nth > 1 OR text = '' OR (isNull(text) AND isNull(truth) AND isNull(real) AND isNull(whole) AND empty(list)), '', toString(key)),
+                attributes.key, arrayEnumerateUniq(attributes.key), strings, booleans, reals, attributes.value.int_value, arrays) AS keys
         FROM
         (
             SELECT
@@ -207,9 +208,9 @@ FROM
                     attributes.value.double_value AS reals,
                     arrayMap((whole, real) -> ifNull(whole, accurateCastOrNull(real, 'Int64')), attributes.value.int_value, reals) AS integers,
                     attributes.value.array_value.values AS arrays,
-                    arrayMap((key, text, truth, real, whole, list) -> if(
-                        text = '' OR (isNull(text) AND isNull(truth) AND isNull(real) AND isNull(whole) AND empty(list)), '', toString(key)),
-                        attributes.key, strings, booleans, reals, attributes.value.int_value, arrays) AS keys
+                    arrayMap((key, nth, text, truth, real, whole, list) -> if(
+                        nth > 1 OR text = '' OR (isNull(text) AND isNull(truth) AND isNull(real) AND isNull(whole) AND empty(list)), '', toString(key)),
+                        attributes.key, arrayEnumerateUniq(attributes.key), strings, booleans, reals, attributes.value.int_value, arrays) AS keys
                 FROM odd_spans
             )
         )

@@ -31,12 +31,18 @@ SCALARS = st.one_of(
     st.sampled_from([3.0, 2.5, float("nan"), float("inf"), 1e19, float(HOUR_NS + 1)]),
 )
 ITEMS = SCALARS.filter(lambda value: value is not None)
+ITEMS_OR_LISTS = st.one_of(ITEMS, st.lists(ITEMS, max_size=3))
 VALUES = st.one_of(SCALARS, st.lists(ITEMS, max_size=3), st.just({"a": 1}))
 TIMES = st.sampled_from([0, 1, STARTED_AT, STARTED_AT + 1, STARTED_AT + HOUR_NS + 1, 2**63 - 1, 2**63, 2**64 - 1])
 
 
 def changes(good: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(st.just({}), st.dictionaries(st.sampled_from([*good, "other"]), VALUES, max_size=3))
+
+
+def repeated(good: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Values for attributes that were most likely sent before."""
+    return st.one_of(st.just({}), st.just({}), st.dictionaries(st.sampled_from([*good]), ITEMS_OR_LISTS, max_size=2))
 
 
 RESOURCES = st.one_of(
@@ -46,7 +52,7 @@ RESOURCES = st.one_of(
     st.builds(lambda name, value: NO_ATTRIBUTES | {name: value}, st.sampled_from([*GOOD_RESOURCE, "other"]), VALUES),
 )
 SPANS = st.builds(
-    lambda attributes, resource, span, has: SpanCase("any", None, attributes, resource, span, has_resource=has),
+    lambda attributes, resource, span, **others: SpanCase("any", None, attributes, resource, span, **others),
     changes(GOOD_ATTRIBUTES),
     RESOURCES,
     st.one_of(
@@ -55,7 +61,9 @@ SPANS = st.builds(
         st.fixed_dictionaries({"trace_id": st.binary(max_size=17)}),
         st.fixed_dictionaries({"name": st.sampled_from(["execute_graph", "GET /", "execute_graph x"])}),
     ),
-    st.sampled_from([True, True, True, False]),
+    has_resource=st.sampled_from([True, True, True, False]),
+    again=repeated(GOOD_ATTRIBUTES),
+    resource_again=repeated(GOOD_RESOURCE),
 )
 
 
