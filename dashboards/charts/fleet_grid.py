@@ -338,11 +338,12 @@ def clocks(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.LayerChart:
     base = chart.transform_filter("datum.clock != ''").encode(x=time_channel("start_ms"), y=y, text="clock:N")
     how: dict[str, Any] = {"align": "right", "dx": -6, "baseline": "middle", "fontSize": 12 if size.lines > 1 else 10}
     ground = alt.ExprRef("background")
-    drawn: alt.LayerChart = alt.layer(
-        base.mark_text(**how, color=ground, stroke=ground, strokeWidth=5, strokeJoin="round", aria=False),
-        base.mark_text(**how, color=palette.FLAG),
+    return alt.LayerChart(
+        layer=[
+            base.mark_text(**how, color=ground, stroke=ground, strokeWidth=5, strokeJoin="round", aria=False),
+            base.mark_text(**how, color=palette.FLAG),
+        ]
     )
-    return drawn
 
 
 def words(chart: alt.Chart, y: alt.Y, size: RowSize) -> alt.Chart:
