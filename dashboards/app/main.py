@@ -35,7 +35,7 @@ DENSER = """<style>
 .stMainBlockContainer table { display: block; overflow-x: auto; }
 .stMainBlockContainer h3 { font-size: 1.2rem; }
 .stMainBlockContainer [data-testid="stPageLink"] p { white-space: normal; text-align: left; }
-@media (max-width: 640px) { .stMainBlockContainer table :is(td, th) { white-space: nowrap; } }
+@media (max-width: 640px) { .stMainBlockContainer table td { white-space: nowrap; } }
 </style>"""
 
 st.set_page_config(page_title="Tachograph", page_icon=ICON, layout="wide")

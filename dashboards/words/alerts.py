@@ -10,7 +10,7 @@ import pandas as pd
 from dashboards.links import cell_address
 from dashboards.reading.alerts import Alert, Kept, Standings
 from dashboards.rows import Row, rows_of
-from dashboards.words.markdown import Column, one_line, short, since, table, without_empty
+from dashboards.words.markdown import Column, one_line, prose, short, since, table, without_empty
 from dashboards.words.texts import clock, escaped
 from engine_hooks.commands.counting import counted
 from queries.alerts.states import State
@@ -18,6 +18,8 @@ from queries.alerts.states import State
 ALERTS_MAX = 50
 """Alerts listed of each kind; `tachograph alerts list` has all of them."""
 WORDS = {"no_data": "no data", "gone": "given up"}
+FINDING_MIN_REM = 20
+"""Of many lines: on a telephone no wider than what is left of it once one scrolls there."""
 OVERLONG = re.compile(r"\b([\w.-]{18})[\w.-]{5,}([\w.-]{18})(?![\w.-])")
 """A name of more than 40 letters, its two ends apart; a UUID has 36."""
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
@@ -39,8 +41,8 @@ def alerts_sentence(known: Standings) -> str:
 
 
 def alerts_table(alerts: Sequence[Alert], zone: tzinfo) -> str:
-    """One row an alert, each linked to its cell, or to the fleet where it is about none."""
-    heads = [Column(name) for name in ("Alert", "Severity", "State", "Since", "What", "Host", "Engine", "Finding")]
+    """One row an alert, what it is about first, as a telephone shows no more; each linked to its cell, or to the fleet where it is about none."""
+    heads = [Column(name) for name in ("Alert", "What", "Finding", "Severity", "State", "Since", "Host", "Engine")]
     alike = Counter(rule_and_host(one) for one in alerts)
     rows = [alert_row(one, zone, is_alike=alike[rule_and_host(one)] > 1) for one in alerts[:ALERTS_MAX]]
     return table(*without_empty(heads, rows))
@@ -59,13 +61,13 @@ def alert_row(alert: Alert, zone: tzinfo, *, is_alike: bool = False) -> list[str
     engine = entry.labels.get("service_instance_id", "") if is_alike else ""
     return [
         f"[{short(entry.rule)}]({address(entry.link)})" if entry.link else short(entry.rule),
+        prose(in_a_cell(with_short_names(in_zone(entry.summary, zone)))),
+        prose(lines_in_a_cell(with_short_names(in_zone(told.get("finding", ""), zone))), FINDING_MIN_REM),
         short(entry.labels.get("severity", "")),
         standing_words(alert),
         since(pd.Timestamp(entry.starts_at), zone, datetime.now(UTC)) if entry.starts_at else "",
-        in_a_cell(with_short_names(in_zone(entry.summary, zone))),
         one_line(rule_and_host(alert)[1]),
         one_line(engine),
-        lines_in_a_cell(with_short_names(in_zone(told.get("finding", ""), zone))),
     ]
 
 
@@ -151,14 +153,14 @@ def history_table(changes: pd.DataFrame, zone: tzinfo) -> str:
         [
             since(one.changed_at, zone, now),
             short(one.alertname),
+            prose(in_a_cell(with_short_names(in_zone(one.summary, zone)))),
             f"{state_words(one.state)} (was {state_words(one.state_before)})",
             one_line(one.host_name),
             cell_link(one),
-            in_a_cell(with_short_names(in_zone(one.summary, zone))),
         ]
         for one in rows_of(changes)
     ]
-    return table(*without_empty([Column(name) for name in ("When", "Alert", "Became", "Host", "Cell", "What")], rows))
+    return table(*without_empty([Column(name) for name in ("When", "Alert", "What", "Became", "Host", "Cell")], rows))
 
 
 def cell_link(change: Row) -> str:

@@ -69,6 +69,12 @@ def short(name: str) -> str:
     return escaped(shown) if shown == whole else f'<span title="{in_cell(whole)}">{escaped(shown)}</span>'
 
 
+def prose(text: str, width_min_rem: int = 11) -> str:
+    """Sentences, as Markdown, which are broken into lines on a telephone too, where other cells are not."""
+    style = f"display: inline-block; min-width: {width_min_rem}rem; white-space: normal"
+    return f'<span style="{style}">{text}</span>' if text else ""
+
+
 def one_line(name: str) -> str:
     """A name that is not broken into lines, of a long one its two ends, with the whole on hover."""
     whole, shown = " ".join(name.split()), two_ends(name, LINE_LETTERS_MAX)

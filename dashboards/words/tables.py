@@ -16,16 +16,17 @@ STUCK_ROWS_MAX = 20
 
 STUCK_COLUMNS = (
     Column("Cell"),
+    Column("Plain, % of decoding", True),
+    Column("Cause"),
     Column("Engine"),
     Column("Arm"),
     Column("Since"),
-    Column("Plain, % of decoding", True),
     Column("Longest stretch, s", True),
     Column("Tokens/s", True),
     Column("Best speculative graph"),
     Column("Gain from it, %", True),
-    Column("Cause"),
 )
+"""What matters stands first: a telephone shows three columns, and scrolls to the others."""
 
 
 def stuck_table(stuck: pd.DataFrame, zone: tzinfo) -> str:
@@ -40,15 +41,15 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
     since = row.started_at if pd.isna(row.plain_since) else row.plain_since
     return [
         way(short(shown), cell_address(row.service_instance_id, row.cell), f"plain since {utc_text(since)}"),
+        percent(row.plain_fraction).removesuffix(" %"),
+        cause(row),
         engine(row),
         short(row.cell_arm),
         hovered(since, zone, now),
-        percent(row.plain_fraction).removesuffix(" %"),
         figure(row.plain_stretch_s, ".1f"),
         figure(row.tokens_per_s, ",.0f"),
         short(row.best_speculative_graph),
         figure(row.gain_percent, "+.1f"),
-        cause(row),
     ]
 
 

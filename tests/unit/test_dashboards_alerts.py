@@ -1,5 +1,6 @@
 """The Alerts page in every state, over what an evaluator leaves; without a browser."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -14,8 +15,8 @@ from dashboards.links import ALERTS_PAGE
 from dashboards.reading import alerts
 from dashboards.reading.alerts import Alert, Standings
 from dashboards.reading.store import ALERTMANAGER_VARIABLE, DATA_DIR_VARIABLE
-from dashboards.words.alerts import address, alerts_sentence, alerts_table, no_changes_sentence
-from dashboards.words.markdown import one_line
+from dashboards.words.alerts import FINDING_MIN_REM, address, alerts_sentence, alerts_table, no_changes_sentence
+from dashboards.words.markdown import one_line, prose
 from queries.alerts.delivery.silences import OwnSilences, new_silence
 from queries.alerts.states import Standing, State
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store
@@ -86,7 +87,7 @@ class TestPage:
 
     def test_history_and_its_filters(self, labelled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         text = said(opened(labelled_url, tmp_path, monkeypatch, since="7 d", alert="CollectorBacklog"))
-        assert "CollectorBacklog | resolved (was firing)" in text
+        assert re.search(r"\| CollectorBacklog \| <span[^|]*</span> \| resolved \(was firing\) \|", text)
         assert "StuckInPlain" not in text
         other = said(opened(labelled_url, tmp_path, monkeypatch, alert_host="nobody"))
         assert "No alert changed its state in the last 24 hours, of those that match host nobody." in other
@@ -151,7 +152,7 @@ class TestWords:
         firing = replace(entry("A", State.FIRING), standing=Standing(State.FIRING, clear_s=139.4))
         told = alerts_table([Alert(firing, ())], UTC)
         assert "| firing (clear for 139 s) |" in told
-        assert rf"| last\: {HOST} sits in plain decode" in told
+        assert rf">last\: {HOST} sits in plain decode" in told
 
     def test_what_fires_now_is_not_of_the_past(self) -> None:
         assert "last" not in alerts_table([Alert(entry("A", State.FIRING), ())], UTC)
@@ -163,10 +164,11 @@ class TestWords:
         told = entry("A", State.FIRING)
         told = replace(told, annotations={**told.annotations, "finding": finding})
         row = alerts_table([Alert(told, ())], timezone(timedelta(hours=2))).splitlines()[2]
-        assert row.endswith(
-            r"| Cell c1, as of 2026-01-03 01\:04\:05\:<br>"
-            r"inflation since 2026-13-99 00\:00\:00 UTC\:<br>Execution 1 \| \<b\>. |"
+        lines = (
+            r"Cell c1, as of 2026-01-03 01\:04\:05\:<br>"
+            r"inflation since 2026-13-99 00\:00\:00 UTC\:<br>Execution 1 \| \<b\>."
         )
+        assert f" | {prose(lines, FINDING_MIN_REM)} | " in row
 
     def test_what_no_change_matches(self) -> None:
         assert no_changes_sentence("today") == "No alert changed its state today."
@@ -192,5 +194,10 @@ def test_a_long_name_in_a_summary_leaves_the_finding_its_room() -> None:
     uuid = "73a6748e-5b83-4a73-9ce5-2c0275bde263"
     said = f"{host}: {uuid} sits in plain decode"
     one = entry("A", State.FIRING)
-    row = alerts_table([Alert(replace(one, annotations={"summary": said, "finding": "f"}), ())], UTC).splitlines()[2]
-    assert rf"| gpu-node-xxxxxxxxx…{'x' * 15}-17\: {uuid} sits in plain decode |" in row
+    head, _, row = alerts_table(
+        [Alert(replace(one, annotations={"summary": said, "finding": "f"}), ())], UTC
+    ).splitlines()
+    shown = rf"gpu-node-xxxxxxxxx…{'x' * 15}-17\: {uuid} sits in plain decode"
+    assert f"| {prose(shown)} | {prose('f', FINDING_MIN_REM)} |" in row
+    assert head.startswith("| Alert | What | Finding |"), "a telephone shows no more"
+    assert "white-space: normal" in prose("f"), "or a sentence reaches beyond a telephone"
