@@ -88,7 +88,7 @@ def repeats_sentence(repeated: pd.DataFrame, cells: pd.DataFrame) -> str:
     if instances.empty:
         return ""
     return (
-        f"{named_first([escaped(two_ends(str(one))) for one in instances], 'instance')}: submission numbers come more than once."
+        f"{named_first([escaped(two_ends(str(one))) or 'an instance without a name' for one in instances], 'instance')}: submission numbers come more than once."
         " Several runs or ranks send under one service.instance.id, or executions are stored twice: every figure counts"
         " them together. `tachograph query repeated_numbers` lists all."
     )

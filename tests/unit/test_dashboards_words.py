@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dashboards.rows import first_row
-from dashboards.words.cells import beyond_words, cell_sentence, fleet_sentence
+from dashboards.words.cells import beyond_words, cell_sentence, fleet_sentence, repeats_sentence
 from dashboards.words.markdown import way
 from dashboards.words.tables import stuck_table
 from dashboards.words.texts import age, clock, escaped, short_instance, span_words, utc_text, with_code
@@ -164,6 +164,12 @@ def test_only_cells_that_still_run_at_the_edge_of_a_held_time_are_said_to_grow()
     running = cells({"started_at": now - timedelta(seconds=40), "ended_at": now - timedelta(seconds=10)})
     assert "counted whole, and their figures grow until" in beyond_words(running, "", until)
     assert "grow" not in beyond_words(cells(), "", "2026-11-01T00:00:20+00:00")
+
+
+def test_an_instance_without_a_name_is_said_to_have_none() -> None:
+    rows = cells({"service_instance_id": ""})
+    told = repeats_sentence(rows[["service_instance_id"]], rows)
+    assert told.startswith("an instance without a name: submission numbers come more than once.")
 
 
 def test_a_way_opens_in_its_place_and_breaks_no_table() -> None:
