@@ -1,6 +1,9 @@
 """The exact form: what was known then, what is the model's choice, and what a thin record leaves open."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import Purpose
@@ -9,7 +12,8 @@ from engine_hooks.simulator.parameters import Rounds, Scenario, steady
 from engine_hooks.simulator.scenarios import SCENARIOS
 from queries.errors import CallError
 from queries.replay.exact import decisions_again
-from queries.replay.replaying import Form, exact_replay, replay_of
+from queries.replay.replaying import Form, Replay, exact_replay, replay_of
+from queries.replay.screen import show
 from queries.replay.words import bars, caveats, first_difference, shares_different, swaps_of
 from tests.fixtures.query_rows import MS, believing, round_of
 from tests.fixtures.replayed_cells import cell_of, live, tail_of
@@ -118,6 +122,28 @@ def test_a_fooled_cell_is_told_in_words() -> None:
     assert first_bin == (first.started_at - replay.began_at) * 30 // (replay.ended_at - replay.began_at)
     assert len(bars(shares)) == 30
     assert bars([0.0, 0.01, 0.5, 1.0, None]) == " ▁▄█·"
+
+
+def shown(replay: Replay) -> str:
+    """What the terminal has of it, on one line."""
+    console = Console(width=400, record=True, file=io.StringIO())
+    show(console, replay)
+    return " ".join(console.export_text().split())
+
+
+def test_the_terminal_tells_what_would_be_different_where_anything_would() -> None:
+    fooled, same = (
+        replay_of(cell_of(live(DELAYED, model, seed=seed)), "drained_share", form=Form.EXACT)
+        for model, seed in (("exposed_mean", 4010), ("drained_share", 5))
+    )
+    assert fooled.exact
+    for swap in swaps_of(fooled.exact):
+        assert f" {swap.graph_name} {swap.replayed_graph_name} {swap.decisions:,} {swap.seconds:.2f}" in shown(fooled)
+    for replay, is_different in ((fooled, True), (same, False)):
+        text = shown(replay)
+        assert all(said in text for said in (first_difference(replay), *caveats(replay)))
+        line = " ".join(f"0 s {bars(shares_different(replay, 60))} 30 s".split())
+        assert ("chosen instead decisions s" in text, line in text) == (is_different, is_different)
 
 
 def test_the_same_model_says_so() -> None:
