@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from engine_hooks.contract import span as mapping
+from engine_hooks.contract.attributes import RESOURCE_ATTRIBUTES
 from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind
 from engine_hooks.contract.reasons import REASONS
@@ -55,7 +56,9 @@ def test_stored_case_becomes_its_row(case: SpanCase) -> None:
 
 def test_reasons_are_listed_once() -> None:
     assert len(set(REASONS)) == len(REASONS)
-    assert {case.reason for case in REFUSED} <= set(REASONS)
+    tried = {case.reason for case in REFUSED}
+    assert tried <= set(REASONS)
+    assert set(REASONS) - tried <= {f"{attribute.name} is not a string" for attribute in RESOURCE_ATTRIBUTES}
 
 
 def test_case_names_are_unique() -> None:
