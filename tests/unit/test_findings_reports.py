@@ -52,7 +52,9 @@ def test_no_work_is_neither_a_step_nor_a_regression(
     assert set(findings) == {Kind.IDLE}
     (evidence,) = findings[Kind.IDLE].evidence
     assert evidence.sequences == (AFTER_IDLE,)
-    assert evidence.quantities[0].value / MS == pytest.approx(IDLE_MS, abs=1)
+    idle_ms = evidence.quantities[0].value / MS
+    assert idle_ms == pytest.approx(IDLE_MS, abs=1)
+    assert evidence.says.startswith(f"The engine had no work for {idle_ms:.1f} ms before 1 of its executions.")
     first, last = record.executions[0], record.executions[-1]
     whole_ms = (last.started_at + last.duration_ns - first.started_at) / MS
     assert findings[Kind.IDLE].fraction == pytest.approx(IDLE_MS / whole_ms, rel=0.002)
@@ -145,6 +147,7 @@ def test_acceptance_that_fell_before_the_cell_did_not_fall_in_it() -> None:
     executions = falling(400, falls_at=100)
     collapse = found(record_of(executions))[Kind.ACCEPTANCE_COLLAPSE]
     assert collapse.evidence[0].sequences == (100,)
+    assert collapse.fraction == pytest.approx(300 / 400)
     assert Kind.ACCEPTANCE_COLLAPSE in found(record_of(executions[50:], executions[:50]))
     assert Kind.ACCEPTANCE_COLLAPSE not in found(record_of(executions[200:], executions[:200]))
 
