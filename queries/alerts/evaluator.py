@@ -107,7 +107,7 @@ class Evaluator:
                 calls[rule.alert] = self._start(rule, at or self.clock.now())
         replacing = (
             self._calls.start("replaced engines", lambda: self.source.replaced(at))
-            if at and self._has_engines()
+            if at and any(ENGINE in rule.identity for rule in rules)
             else None
         )
         failing = {rule.alert: trouble for rule in rules if rule.alert not in calls}
@@ -123,10 +123,6 @@ class Evaluator:
                 failing[name] = f"{type(defect).__name__}: {first_line(defect)}"
         self._note(failing, {rule.alert for rule in rules})
         return answers, self._replaced(replacing, deadline)
-
-    def _has_engines(self) -> bool:
-        """Whether an alert is about an engine: else nobody has to know which were replaced."""
-        return any(ENGINE in entry.labels and not entry.standing.ended for entry in self._entries.values())
 
     def _replaced(self, call: Call[Mapping[str, str]] | None, deadline: float) -> Mapping[str, str]:
         """Which engines were replaced; where it is not known, none."""

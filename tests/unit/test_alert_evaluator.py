@@ -138,19 +138,25 @@ def test_alerts_of_an_engine_that_was_replaced_are_given_up_at_once(tmp_path: Pa
     assert [alert.labels["service_instance_id"] for alert in one.told("OfEngines")] == ["other"]
 
 
-def test_who_was_replaced_is_asked_only_while_an_alert_is_about_an_engine(tmp_path: Path, running: ExitStack) -> None:
+def test_an_engine_that_was_replaced_begins_no_alert(tmp_path: Path, running: ExitStack) -> None:
+    """Its last cells are judged only once they are over."""
     one = Evaluating(tmp_path, running, [rule(identity=["service_instance_id"])])
+    one.source.replacements = {"old": "new"}
+    one.source.answers["TooMuch"] = [row(2.0, service_instance_id=name) for name in ("old", "new")]
+    changes = one.over(30)
+    assert [change.entry.labels["service_instance_id"] for change in changes] == ["new"]
+
+
+def test_who_was_replaced_is_asked_only_where_a_rule_is_of_engines(tmp_path: Path, running: ExitStack) -> None:
+    every = rule("Seldom", identity=["service_instance_id"], every="30s")
+    one = Evaluating(tmp_path, running, [rule(), every])
     asked: list[object] = []
     one.source.replaced = lambda at: asked.append(at) or {}  # type: ignore[func-returns-value,method-assign]
-    one.source.answers["TooMuch"] = [row(0.0, service_instance_id="e")]
-    one.over(30)
-    assert asked == []
-    one.source.answers["TooMuch"] = [row(2.0, service_instance_id="e")]
-    one.over(30)
+    one.over(60)
     assert len(asked) == 2
     one.source.is_away = True
-    one.over(30)
-    assert (one.state(), len(asked)) == ("no_data", 2), "without the store's time nothing is asked"
+    one.over(60)
+    assert len(asked) == 2, "without the store's time nothing is asked"
 
 
 def test_where_nobody_tells_who_was_replaced_nobody_is_given_up(tmp_path: Path, running: ExitStack) -> None:
@@ -163,7 +169,7 @@ def test_where_nobody_tells_who_was_replaced_nobody_is_given_up(tmp_path: Path, 
     one.after(10)
     one.source.answers["TooMuch"] = []
     one.over(30)
-    assert (one.state(), one.evaluator.counts["replacements_unknown"]) == ("no_data", 3)
+    assert (one.state(), one.evaluator.counts["replacements_unknown"]) == ("no_data", 4)
 
 
 def test_receivers_read_that_what_fires_on_is_clear(tmp_path: Path, running: ExitStack) -> None:
