@@ -152,6 +152,14 @@ def test_acceptance_that_fell_before_the_cell_did_not_fall_in_it() -> None:
     assert Kind.ACCEPTANCE_COLLAPSE not in found(record_of(executions[200:], executions[:200]))
 
 
+def test_lost_executions_are_told_with_their_share() -> None:
+    lost = found(record_of(e for e in falling(400, 400) if e.graph_sequence not in (100, 200, 201)))
+    evidence = lost[Kind.EXECUTIONS_LOST].evidence[0]
+    assert evidence.says == "Never recorded: 3 of 400 executions."
+    assert evidence.sequences == (100, 200)
+    assert lost[Kind.EXECUTIONS_LOST].fraction == pytest.approx(3 / 400)
+
+
 def test_an_estimate_that_nobody_lifted_is_no_fault() -> None:
     """Wrongly in plain, but no delay is to blame: the verdict says so, and no fault is made up."""
     diagnosis = diagnose(record_of(rounds(0)))
