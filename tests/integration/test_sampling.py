@@ -428,7 +428,8 @@ def test_cells_whose_executions_are_gone_hold_up_no_others(clickhouse: Client) -
 
 
 def test_cells_may_be_left_alone_for_longer_than_two_days(clickhouse: Client) -> None:
-    rounds = [one._replace(started_at=one.started_at - 9 * 86_400 * S_NS) for one in steady(60)]
+    # Nine hours before the verdict: sampling looks back by whole days, two more than cells are left alone.
+    rounds = [one._replace(started_at=one.started_at - (8 * 24 + 6) * 3600 * S_NS) for one in steady(60)]
     store(clickhouse, rounds, EngineResource("whole", host_name="a"))
     judging = files("collector.judging").joinpath("judge_cells.sql").read_text("utf-8")
     judged_then = judging.replace("now64(3, 'UTC')", "subtractDays(now64(3, 'UTC'), 8)")
