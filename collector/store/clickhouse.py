@@ -217,7 +217,7 @@ def split_url(url: str) -> tuple[str, str]:
     """The URL of a server without its database, and the database.
 
     Raises:
-        WrongSettingError: not a URL of that form.
+        WrongSettingError: not a URL of that form, or one that asks for anything but a file of certificates after `?`.
     """
     try:
         parts = urlsplit(url)
@@ -228,6 +228,10 @@ def split_url(url: str) -> tuple[str, str]:
         scheme, mark, rest = url.rpartition("://")
         shown = f"{scheme}{mark}{rest.rpartition('@')[2]}"
         raise WrongSettingError(f"{shown!r} is no ClickHouse URL: give http(s)://user:password@host:port/database")
+    if foreign := parse_qs(parts.query, keep_blank_values=True).keys() - {"ca_cert"}:
+        raise WrongSettingError(
+            f"{without_password(url)}: ClickHouse URLs take ?ca_cert=FILE only, not {', '.join(sorted(foreign))}"
+        )
     return urlunsplit(parts._replace(path="")), parts.path.strip("/") or DATABASE
 
 

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.client import Client
 
-from collector.store.clickhouse import StoreError, connect, place_of, split_url, without_password
+from collector.store.clickhouse import (
+    StoreError,
+    WrongSettingError,
+    connect,
+    place_of,
+    split_url,
+    without_password,
+)
 from tests.fixtures.databases import SERVER_URL
 
 HOLDER = """
@@ -220,6 +227,12 @@ def test_an_https_url_speaks_tls_on_every_port() -> None:
 )
 def test_a_url_names_server_and_database(url: str, server: str, database: str) -> None:
     assert split_url(url) == (server, database)
+
+
+def test_a_url_asks_for_certificates_and_nothing_else() -> None:
+    assert split_url("https://h/d?ca_cert=/a.pem") == ("https://h?ca_cert=/a.pem", "d")
+    with pytest.raises(WrongSettingError, match=r"u@h/d\?verify=no&x=: .* take \?ca_cert=FILE only, not verify, x$"):
+        split_url("https://u:secret@h/d?verify=no&x=")
 
 
 def test_a_url_is_shown_without_its_password() -> None:
