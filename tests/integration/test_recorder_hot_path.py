@@ -25,7 +25,7 @@ def test_record_costs_a_fiftieth_of_the_sdk() -> None:
 
 
 def test_delivery_costs_a_quarter_of_the_sdk_with_its_exporter() -> None:
-    background, whole, waiting, *_ = in_a_process_of_its_own(partial(measure_delivery, n=2_000, repeats=3))
+    background, whole, waiting, *_ = in_a_process_of_its_own(partial(measure_delivery, n=2_000, repeats=7))
     assert background.ratio is not None
     assert whole.ratio is not None
     assert waiting.ratio is not None
