@@ -53,8 +53,7 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
     worst = (stuck if running.empty else running).sort_values(["plain_fraction", spent], ascending=False).iloc[0]
     link = way(escaped(engine_label(worst)), cell_address(worst.service_instance_id, worst.cell))
     return (
-        f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)}"
-        f"{left})."
+        f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)}{left})."
         f" Worst: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."
     )
 

@@ -8,7 +8,6 @@ from engine_hooks.commands.terminal import shortened
 from queries.compare.errors import NothingToCompareError
 
 NAMED_MAX: Final = 5
-CLOSE_ENOUGH: Final = 0.6
 
 
 def check_arms(arms: tuple[str, str], there: Collection[str]) -> None:
@@ -31,7 +30,7 @@ def others_words(wanted: str, there: Collection[str]) -> str:
     names = sorted(arm for arm in there if arm)
     if not names:
         return "no cell of this time names an arm (cell.arm)"
-    if close := difflib.get_close_matches(wanted, names, n=3, cutoff=CLOSE_ENOUGH):
+    if close := difflib.get_close_matches(wanted, names):
         return f"did you mean {' or '.join(map(shortened, close))}?"
     more = f" and {len(names) - NAMED_MAX:,} more" if len(names) > NAMED_MAX else ""
     return f"there {'are' if names[1:] else 'is'} {', '.join(map(shortened, names[:NAMED_MAX]))}{more}"
