@@ -15,7 +15,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError,
 from clickhouse_connect.driver.httpclient import HttpClient
 from urllib3 import Timeout
 
-from engine_hooks.first_answer import FIRST_ANSWER_S, is_silent
+from engine_hooks.first_answer import FIRST_ANSWER_S
 from queries.errors import CallError, QueriesError, RefusedError, UnreachableError
 
 DEFAULT_DATABASE = "tachograph"
@@ -45,8 +45,6 @@ def connect(url: str) -> Client:
     """
     place = parsed(url)
     ca_cert = trusted(place, url)
-    if is_silent(url, "/ping", DEFAULT_PORTS[place.scheme], ca_cert):
-        raise UnreachableError(unreachable(url, f" (it does not answer within {FIRST_ANSWER_S:.0f} s)"))
     with one_line(url):
         client = clickhouse_connect.get_client(
             interface=place.scheme,
@@ -179,6 +177,8 @@ REASONS = {
     "timed out": "it does not answer in time",
 }
 """What a library says of a connection that fails, and what it means for the user."""
+IN_VAIN = re.compile(r"timed out\. \((?:read|connect) timeout=([\d.]+)\)")
+"""Likewise of nothing that comes back, with the s that were waited."""
 
 
 def reason(wrong: Exception) -> str:
@@ -188,7 +188,10 @@ def reason(wrong: Exception) -> str:
     while chain is not None:
         said.append(str(chain))
         chain = chain.__cause__ or chain.__context__
-    return next((f" ({means})" for sign, means in REASONS.items() if sign in " ".join(said)), "")
+    text = " ".join(said)
+    if waited := IN_VAIN.search(text):
+        return f" (it does not answer within {float(waited[1]):g} s)"
+    return next((f" ({means})" for sign, means in REASONS.items() if sign in text), "")
 
 
 def first_line(wrong: Exception) -> str:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
-from typing import Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Final
+from urllib.parse import urlsplit
 
-import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.store.clickhouse import DATABASE, DEFAULT_PORTS, StoreError, first_line, is_silent_at
-from engine_hooks.first_answer import FIRST_ANSWER_S
+from collector.store.clickhouse import StoreError, client_of, said, split_url
+
+_STATEMENT_S: Final = 120
 
 _DROPPED: Final = """
 SELECT received_on, sum(executions)
@@ -78,23 +78,10 @@ def reading(url: str) -> Iterator[Client]:
         StoreError: ClickHouse does not answer, or nothing within 10 s, or refuses; also from within.
     """
     place = urlsplit(url)
-    optional: dict[str, Any] = {name: values[0] for name, values in parse_qs(place.query).items()}
     shown = f"{place.hostname}:{place.port or ''}".rstrip(":")
-    if is_silent_at(url):
-        raise StoreError(f"ClickHouse at {shown}: does not answer within {FIRST_ANSWER_S:.0f} s")
+    server, database = split_url(url)
     try:
-        with clickhouse_connect.get_client(
-            interface=place.scheme,
-            host=place.hostname or "",
-            port=place.port or DEFAULT_PORTS.get(place.scheme, 0),
-            username=unquote(place.username) if place.username else None,
-            password=unquote(place.password or ""),
-            database=place.path.strip("/") or DATABASE,
-            connect_timeout=5,
-            send_receive_timeout=120,
-            autogenerate_session_id=False,
-            **optional,
-        ) as client:
+        with client_of(server, _STATEMENT_S, database=database, autogenerate_session_id=False) as client:
             yield client
     except ClickHouseError as error:
-        raise StoreError(f"ClickHouse at {shown}: {first_line(error)}") from error
+        raise StoreError(f"ClickHouse at {shown} {said(error)}") from error

@@ -1,6 +1,7 @@
 """Opening the store: ClickHouse embedded in this process, or a server by its URL. Both give one client class."""
 
 import re
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -10,9 +11,11 @@ from xml.sax.saxutils import escape
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
+from clickhouse_connect.driver.httpclient import HttpClient
+from urllib3 import Timeout
 
 from collector.errors import CollectorError
-from engine_hooks.first_answer import FIRST_ANSWER_S, is_silent
+from engine_hooks.first_answer import FIRST_ANSWER_S
 
 DATABASE = "tachograph"
 """Where the schema lives unless a URL names another database."""
@@ -72,8 +75,10 @@ _CONFIG = """<clickhouse>
 # The driver tells a connection that failed by all the calls it went through, and at last why.
 _CAUSE = re.compile(r"\(Caused by \w+\((.+?)\)\)(?: executing HTTP request|$)")
 _PLACE = re.compile(r"^HTTPS?Connection(?:Pool)?\(host=.*?\): ")
-_READ_IN_VAIN: Final = "Read timed out"
-"""What urllib3 says of a server that took a question and sent nothing."""
+_IN_VAIN = re.compile(r"timed out\. \((?:read|connect) timeout=([\d.]+)\)")
+"""What urllib3 says of a server that sends nothing, or of a machine that takes no connection, with the s it waited."""
+_CONNECT_S: Final = 10
+_STATEMENT_S: Final = 300
 _LINKS = "backup-links"
 _IN_CONNECTION_STRING = re.compile(r"[?&%#+]")
 
@@ -163,54 +168,60 @@ def connect(url: str) -> Client:
         StoreError: it refuses.
     """
     server, database = split_url(url)
-    if is_silent_at(server):
-        raise StoreAwayError(f"ClickHouse at {without_password(url)} did not answer within {FIRST_ANSWER_S:.0f} s")
     try:
-        with _client_of(server) as client:
+        with ExitStack() as opening:
+            client = opening.enter_context(client_of(server))
             client.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": database})
-        return _client_of(server, database=database)
+            client.database = database
+            opening.pop_all()
+            return client
     except ClickHouseError as error:
         kind = StoreError if _answered(error) else StoreAwayError
-        raise kind(f"ClickHouse at {without_password(url)} {_said(error)}") from error
+        raise kind(f"ClickHouse at {without_password(url)} {_said_of_writing(error)}") from error
 
 
-def _client_of(server: str, **options: Any) -> Client:
-    """By a URL's own scheme: the driver would go by the port, and speak https on 443 and 8443 only."""
-    return clickhouse_connect.get_client(dsn=server, interface=urlsplit(server).scheme, **options)
+def client_of(server: str, statement_s: float = _STATEMENT_S, **options: Any) -> HttpClient:
+    """A client of a server, which has answered what the driver asks of every server as it opens a client.
 
+    Those questions are small: a server that is busy answers them in time, one that hangs does not. A statement may well take
+    minutes, and a server that works on one sends nothing meanwhile.
 
-def is_silent_at(server: str) -> bool:
-    """Whether nothing comes back from the server of a URL, though it may take the connection, or only to a ping.
+    Args:
+        server: Its URL. The driver would go by the port in place of the scheme, and speak https on 443 and 8443 only.
+        statement_s: How long a statement may be without an answer, in s.
+        options: The driver's.
 
-    A statement may well take minutes, and a server that works on one sends nothing meanwhile: only the two small questions
-    that the driver asks of every server tell one that hangs from one that is busy.
+    Raises:
+        ClickHouseError: it does not answer, or nothing within 10 s, or refuses.
     """
-    parts = urlsplit(server)
-    if is_silent(server, "/ping", DEFAULT_PORTS.get(parts.scheme), *parse_qs(parts.query).get("ca_cert", [])[:1]):
-        return True
-    if parts.scheme not in DEFAULT_PORTS:
-        return False
-    try:
-        _client_of(server, send_receive_timeout=FIRST_ANSWER_S).close()
-    except ClickHouseError as error:
-        return _READ_IN_VAIN in str(error)
-    except (OSError, ValueError, TypeError):  # Whoever asks there next says why.
-        return False
-    return False
+    interface = urlsplit(server).scheme
+    client = clickhouse_connect.get_client(
+        dsn=server, interface=interface, connect_timeout=_CONNECT_S, send_receive_timeout=FIRST_ANSWER_S, **options
+    )
+    assert isinstance(client, HttpClient)  # noqa: S101 # the only kind for such a URL
+    client.timeout = Timeout(connect=_CONNECT_S, read=statement_s)
+    return client
 
 
 def _answered(error: ClickHouseError) -> bool:
     return getattr(error, "code", None) is not None
 
 
-def _said(error: ClickHouseError) -> str:
-    """What a server did that does not let us in, and what to do where that is known."""
+def said(error: ClickHouseError) -> str:
+    """What a server did that does not answer as it should, to go on with after its name."""
+    if waited := _IN_VAIN.search(str(error)):
+        return f"did not answer within {float(waited[1]):g} s"
+    return f"{'refuses' if _answered(error) else 'did not answer'}: {first_line(error)}"
+
+
+def _said_of_writing(error: ClickHouseError) -> str:
+    """The same, and what to do where that is known."""
     if "READONLY" in str(error):
         return (
             "only lets you read: a collector's own endpoint does, and its collector keeps that store itself, so leave the "
             "URL out; on a server of yours, name a user who may write"
         )
-    return f"{'refuses' if _answered(error) else 'did not answer'}: {first_line(error)}"
+    return said(error)
 
 
 def split_url(url: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from collector.store import clickhouse
 from collector.store.clickhouse import connect
 from collector.store.migrations import apply_schema, schema_files
 from tests.conftest import ROOT
@@ -40,3 +41,10 @@ def test_the_schema_is_made_in_the_database_the_url_names(server: str) -> None:
         )
         assert client.query("SELECT service_instance_id FROM graph_executions").result_rows == [("a",)]
         client.command(f"DROP DATABASE {name} SYNC")
+
+
+def test_a_statement_may_take_longer_than_a_first_answer(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that works on one sends nothing meanwhile."""
+    monkeypatch.setattr(clickhouse, "FIRST_ANSWER_S", 1)
+    with connect(f"{server}/default") as client:
+        assert client.command("SELECT sleep(1.5)") == 0

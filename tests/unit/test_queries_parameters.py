@@ -189,6 +189,9 @@ def test_a_clickhouse_that_is_away_is_one_clear_line_without_the_password() -> N
         ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "write http://"),
         ("('Connection aborted.', RemoteDisconnected())", "write https://"),
         ("Failed to resolve: [Errno -2] Name or service not known", "does not resolve"),
+        ("Read timed out. (read timeout=300)", "answers at http://db:8123/x (it does not answer within 300 s): start"),
+        ("Connection to db timed out. (connect timeout=5)", "(it does not answer within 5 s): start"),
+        ("[Errno 110] Connection timed out", "(it does not answer in time): start"),
         ("Connection refused", "answers at http://db:8123/x: start"),
     ],
 )
