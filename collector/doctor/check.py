@@ -24,6 +24,18 @@ class Check(NamedTuple):
     """What to do; empty where nothing is to be done."""
 
 
+class ToldErrors:
+    """Errors of others that checks have told: one and the same is told by the first, and the rest name that one."""
+
+    def __init__(self) -> None:
+        self._told_by: dict[str, str] = {}
+
+    def told(self, check: str, error: str) -> str:
+        """How a check of that name tells an error, after what it says itself: `: it is away`, or `, as storing says`."""
+        first = self._told_by.setdefault(error, check)
+        return f": {error}" if first == check else f", as {first} says"
+
+
 def ok(name: str, finding: str) -> Check:
     """All is well."""
     return Check(name, Verdict.OK, finding)

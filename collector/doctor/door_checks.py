@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rich.filesize import decimal as told_bytes
 
-from collector.doctor.check import Check, fault, ok, warning
+from collector.doctor.check import Check, ToldErrors, fault, ok, warning
 from collector.doctor.doors import Doors
 from collector.repeated_look import AGAIN, LookState
 from collector.spool.records import Ledger
@@ -60,15 +60,20 @@ def check_credentials(doors: Doors) -> Check:
     return ok(name, "nobody without them gets in")
 
 
-def check_readiness(doors: Doors) -> Check:
+def check_readiness(doors: Doors, errors: ToldErrors) -> Check:
     """Whether executions reach ClickHouse now."""
+    name = "storing"
     answer = doors.read("/readyz")
     if answer.status == 200:
-        return ok("storing", "executions reach ClickHouse")
-    reasons = "; ".join(str(reason) for reason in dict(answer.body.get("reasons", {})).values())
+        return ok(name, "executions reach ClickHouse")
+    by_error: dict[str, list[str]] = {}
+    for reason in dict(answer.body.get("reasons", {})).values():
+        what, _, error = str(reason).partition(": ")
+        by_error.setdefault(error, []).append(what)
+    reasons = [f"{'; '.join(what)}{errors.told(name, error) if error else ''}" for error, what in by_error.items()]
     return fault(
-        "storing",
-        reasons or f"/readyz answers {answer.status}",
+        name,
+        "; ".join(reasons) or f"/readyz answers {answer.status}",
         "what waits is kept, and stored once the reason is gone",
     )
 
@@ -150,7 +155,7 @@ def check_store_bound(state: Mapping[str, Any]) -> Check:
     return ok(name, finding)
 
 
-def check_looks(state: Mapping[str, Any]) -> Iterator[Check]:
+def check_looks(state: Mapping[str, Any], errors: ToldErrors) -> Iterator[Check]:
     """Whether what is seen to now and again, is: judging cells, sampling, the store's bound. One check for each."""
     for name, told in state.get("looks", {}).items():
         look = LookState(**told)
@@ -158,7 +163,7 @@ def check_looks(state: Mapping[str, Any]) -> Iterator[Check]:
             yield ok(name, f"last done {look.done_s_ago:,.0f} s ago")
             continue
         failed = counted(look.failed_in_row, "look")
-        finding = f"{look.failure} for {look.failing_s:,.0f} s ({failed} failed): {look.error}"
+        finding = f"{look.failure} for {look.failing_s:,.0f} s ({failed} failed){errors.told(name, look.error)}"
         if look.failed_in_row < AGAIN:
             yield warning(name, finding, "nothing, if it goes well the next time: it is tried again by itself")
         else:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from collector.doctor import door_checks, store_checks, view_checks
-from collector.doctor.check import Check, fault, ok
+from collector.doctor.check import Check, ToldErrors, fault, ok
 from collector.doctor.doors import Doors
 from collector.doctor.store import clock_ms, reading
 from collector.store.clickhouse import StoreError
@@ -30,10 +30,11 @@ def examine(
     Raises:
         NotRunningError: no collector answers.
     """
+    errors = ToldErrors()
     doors.read("/healthz")
     yield from door_checks.check_doors(doors)
     yield door_checks.check_credentials(doors)
-    yield door_checks.check_readiness(doors)
+    yield door_checks.check_readiness(doors, errors)
     answer = doors.read("/state")
     if answer.status != 200:
         advice = "set TACHOGRAPH_SQL_USER and TACHOGRAPH_SQL_PASSWORD as the collector has them"
@@ -45,13 +46,17 @@ def examine(
     yield door_checks.check_waiting(state)
     yield door_checks.check_disk(state)
     yield door_checks.check_store_bound(state)
-    yield from door_checks.check_looks(state)
+    yield from door_checks.check_looks(state, errors)
     yield door_checks.check_clock("clock of the collector", state["now_unix_ms"], now_ms())
     try:
         wanted = schema_files() if files is None else files
         yield from _examine_store(doors, clickhouse_url, now_ms, wanted, state)
     except StoreError as error:
-        yield fault("ClickHouse", str(error), "see TACHOGRAPH_CLICKHOUSE_URL and TACHOGRAPH_SQL_PASSWORD")
+        yield fault(
+            "ClickHouse",
+            f"not looked into{errors.told('ClickHouse', str(error))}",
+            "see TACHOGRAPH_CLICKHOUSE_URL and TACHOGRAPH_SQL_PASSWORD",
+        )
 
 
 def _examine_store(

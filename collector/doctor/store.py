@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Final
-from urllib.parse import urlsplit
 
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
-from collector.store.clickhouse import StoreError, client_of, said, split_url
+from collector.store.clickhouse import StoreError, client_of, said, split_url, without_password
 
 _STATEMENT_S: Final = 120
 
@@ -77,11 +76,9 @@ def reading(url: str) -> Iterator[Client]:
     Raises:
         StoreError: ClickHouse does not answer, or nothing within 10 s, or refuses; also from within.
     """
-    place = urlsplit(url)
-    shown = f"{place.hostname}:{place.port or ''}".rstrip(":")
     server, database = split_url(url)
     try:
         with client_of(server, _STATEMENT_S, database=database, autogenerate_session_id=False) as client:
             yield client
     except ClickHouseError as error:
-        raise StoreError(f"ClickHouse at {shown} {said(error)}") from error
+        raise StoreError(f"ClickHouse at {without_password(url)} {said(error)}") from error

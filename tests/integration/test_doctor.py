@@ -209,6 +209,9 @@ def test_a_store_that_is_away_is_a_fault_and_the_rest_is_told(examined: Examined
     examined.clickhouse_url = f"http://127.0.0.1:{free_port()}/tachograph"
     checks = examined.checks()
     assert checks["ClickHouse"].verdict is Verdict.FAULT
+    assert checks["ClickHouse"].finding.startswith(
+        f"not looked into: ClickHouse at {examined.clickhouse_url} did not answer: "
+    )
     assert checks["ledger"].verdict is Verdict.OK
     assert "schema" not in checks
 

@@ -9,17 +9,19 @@ import pytest
 from rich.console import Console
 
 from collector.commands.doctor import doctor
-from collector.doctor.check import Verdict, fault, ok, warning
+from collector.doctor.check import ToldErrors, Verdict, fault, ok, warning
 from collector.doctor.door_checks import (
     check_credentials,
     check_disk,
     check_ledger,
+    check_looks,
     check_readiness,
     check_set_aside,
     check_waiting,
 )
 from collector.doctor.doors import Answer, Doors
 from collector.doctor.report import as_json, print_table, worst
+from collector.repeated_look import LookState
 from collector.spool.records import Ledger, SpoolState
 from collector.store.clickhouse import WrongSettingError, first_line
 from collector.store.migrations import schema_files
@@ -94,9 +96,22 @@ def test_a_disk_that_nothing_is_to_be_left_of_is_told_too(free: int, turned_away
 
 
 def test_what_is_not_stored_is_a_fault_with_its_reasons() -> None:
-    assert check_readiness(StandIn()).verdict is Verdict.OK
-    check = check_readiness(StandIn(to_us=503, body={"reasons": {"spool": "it is full", "clickhouse": "it is away"}}))
+    assert check_readiness(StandIn(), ToldErrors()).verdict is Verdict.OK
+    reasons = {"reasons": {"spool": "it is full", "clickhouse": "it is away"}}
+    check = check_readiness(StandIn(to_us=503, body=reasons), ToldErrors())
     assert (check.verdict, check.finding) == (Verdict.FAULT, "it is full; it is away")
+
+
+def test_one_and_the_same_error_is_told_once() -> None:
+    errors = ToldErrors()
+    reasons = {"writer": "nothing is stored: E: refused", "clickhouse": "no answer: E: refused", "spool": "full: F"}
+    storing = check_readiness(StandIn(to_us=503, body={"reasons": reasons}), errors)
+    assert storing.finding == "nothing is stored; no answer: E: refused; full: F"
+    failing = {"judging": "E: refused", "sampling": "G"}
+    looks = {name: LookState("not done", 0, 2, 2, 9, error)._asdict() for name, error in failing.items()}
+    judging, sampling = check_looks(state(looks=looks), errors)
+    assert judging.finding == "not done for 9 s (2 looks failed), as storing says"
+    assert sampling.finding == "not done for 9 s (2 looks failed): G"
 
 
 def test_strangers_have_to_be_kept_out() -> None:
