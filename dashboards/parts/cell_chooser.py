@@ -1,7 +1,6 @@
 """Which cell a URL names; where it names none: some to choose from."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pandas as pd
 import streamlit as st
@@ -11,8 +10,9 @@ from dashboards.parts.notices import say_problem, viewer_zone
 from dashboards.questions.cells import window
 from dashboards.questions.verdicts import cells_now, stuck_now
 from dashboards.reading.answers import Answer
-from dashboards.rows import Row, rows_of
-from dashboards.words.texts import clock, engine_label, escaped, percent, short_instance
+from dashboards.rows import rows_of
+from dashboards.words.cells import cell_label
+from dashboards.words.texts import escaped
 
 OFFERED_MAX = 20
 NOT_STORED = "No execution of this cell is stored; it may have expired. There are these."
@@ -74,8 +74,9 @@ def offer_cells(page: str, invitation: str) -> None:
 
 def link_cells(page: str, cells: pd.DataFrame) -> None:
     """A link to a page for each of these cells."""
+    zone = viewer_zone()
     for row in rows_of(cells):
-        st.page_link(page, label=label_of(row), query_params=cell_parameters(row.service_instance_id, row.cell))
+        st.page_link(page, label=cell_label(row, zone), query_params=cell_parameters(row.service_instance_id, row.cell))
 
 
 def first_found(ask: Callable[..., Answer], spans: tuple[dict[str, str | int], ...]) -> Answer:
@@ -85,11 +86,3 @@ def first_found(ask: Callable[..., Answer], spans: tuple[dict[str, str | int], .
         if not told.known or not told.rows.empty:
             break
     return told
-
-
-def label_of(row: Row) -> str:
-    """A cell: when, whose, and whether it is stuck."""
-    began = clock(row.started_at, viewer_zone(), datetime.now(UTC))
-    plain = "" if row.plain_fraction != row.plain_fraction else f" · {percent(row.plain_fraction)} plain decode"
-    engine = f"{escaped(engine_label(row))} / {escaped(short_instance(row))}"
-    return f"{began} · {engine} · {escaped(row.cell)}{plain}"

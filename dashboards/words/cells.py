@@ -13,7 +13,16 @@ from dashboards.links import cell_address
 from dashboards.questions.arrivals import clocks_ahead_s, gone_after_s
 from dashboards.rows import Row
 from dashboards.words.markdown import way
-from dashboards.words.texts import clock, engine_label, escaped, percent, two_ends, utc_text
+from dashboards.words.texts import (
+    clock,
+    engine_label,
+    engine_names,
+    escaped,
+    percent,
+    short_instance,
+    two_ends,
+    utc_text,
+)
 from engine_hooks.commands.counting import counted
 from queries.clocks_ahead import clock_words
 
@@ -50,11 +59,12 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
     gone = int(stuck.service_instance_id[is_gone].nunique())
     left = f"; {counted(gone, 'engine')} gone since" if gone else ""
     running = stuck[~is_gone]
+    others = "" if running.empty or not gone else " of the others"
     worst = (stuck if running.empty else running).sort_values(["plain_fraction", spent], ascending=False).iloc[0]
     link = way(escaped(engine_label(worst)), cell_address(worst.service_instance_id, worst.cell))
     return (
         f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)}{left})."
-        f" Worst: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."
+        f" Worst{others}: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."
     )
 
 
@@ -144,6 +154,17 @@ def cell_sentence(cell: Row, stuck: Row | None, inflation: pd.DataFrame) -> str:
     if not is_whole(cell):
         return f"Fine so far: {share}. What its estimates did is not judged yet."
     return f"Fine: {share}, and no inflated estimate cost it anything worth naming."
+
+
+def cell_label(cell: Row, zone: tzinfo) -> str:
+    """A cell in one line of Markdown: when, whose, its name where that is more than when it began, and how much plain decode."""
+    parts = [
+        clock(cell.started_at, zone, datetime.now(UTC)),
+        f"{' · '.join(escaped(two_ends(one)) for one in engine_names(cell))} / {escaped(short_instance(cell))}",
+        "" if str(cell.cell).isdigit() else escaped(two_ends(cell.cell)),
+        "" if pd.isna(cell.plain_fraction) else f"{percent(cell.plain_fraction)} plain decode",
+    ]
+    return " · ".join(part for part in parts if part)
 
 
 def cell_header(cell: Row, zone: tzinfo) -> str:

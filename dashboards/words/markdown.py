@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dashboards.words.texts import clock, escaped, two_ends, utc_text
+from dashboards.words.texts import NAME_LETTERS_MAX, clock, escaped, two_ends, utc_text
 
 LINE_LETTERS_MAX = 28
 """Of a name that is not broken into lines."""
@@ -65,8 +65,8 @@ def in_cell(text: str) -> str:
 def short(name: str) -> str:
     """A name of anybody's making, of a long one its two ends, with the whole on hover: unbroken, one of 2,000 letters
     would leave the columns beside it no room."""
-    whole, shown = " ".join(name.split()), two_ends(name)
-    return escaped(shown) if shown == whole else f'<span title="{in_cell(whole)}">{escaped(shown)}</span>'
+    shown, hovered = ends_of(name, NAME_LETTERS_MAX)
+    return f"<span{hovered}>{shown}</span>" if hovered else shown
 
 
 def prose(text: str, width_min_rem: int = 11) -> str:
@@ -77,6 +77,12 @@ def prose(text: str, width_min_rem: int = 11) -> str:
 
 def one_line(name: str) -> str:
     """A name that is not broken into lines, of a long one its two ends, with the whole on hover."""
-    whole, shown = " ".join(name.split()), two_ends(name, LINE_LETTERS_MAX)
-    title = "" if shown == whole else f' title="{in_cell(whole)}"'
-    return f'<span style="white-space: nowrap"{title}>{escaped(shown)}</span>' if shown else ""
+    shown, hovered = ends_of(name, LINE_LETTERS_MAX)
+    return f'<span style="white-space: nowrap"{hovered}>{shown}</span>' if shown else ""
+
+
+def ends_of(name: str, letters_max: int) -> tuple[str, str]:
+    """A name as Markdown, of one of more than `letters_max` its two ends; and the attribute that tells the whole of it on
+    hover, '' where it is shown whole."""
+    whole, shown = " ".join(name.split()), two_ends(name, letters_max)
+    return escaped(shown), "" if shown == whole else f' title="{in_cell(whole)}"'

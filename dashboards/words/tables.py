@@ -7,9 +7,9 @@ import pandas as pd
 from dashboards.links import cell_address
 from dashboards.rows import Row, rows_of
 from dashboards.words.cells import is_whole
-from dashboards.words.markdown import Column, short, table, way, without_empty
+from dashboards.words.markdown import Column, one_line, short, table, way, without_empty
 from dashboards.words.markdown import since as hovered
-from dashboards.words.texts import clock, engine_names, escaped, percent, short_instance, utc_text
+from dashboards.words.texts import clock, engine_names, percent, short_instance, utc_text
 
 STUCK_ROWS_MAX = 20
 """Stuck cells listed; `tachograph query stuck_plain` has all of them."""
@@ -55,7 +55,7 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
 
 def engine(row: Row) -> str:
     """An engine by its names, and what tells it from others of its host."""
-    return f"{' · '.join(map(short, engine_names(row)))} / {escaped(short_instance(row))}"
+    return f"{' · '.join(map(short, engine_names(row)))} / {one_line(short_instance(row))}"
 
 
 def cause(row: Row) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dashboards.rows import first_row
-from dashboards.words.cells import beyond_words, cell_sentence, fleet_sentence, repeats_sentence
+from dashboards.rows import first_row, rows_of
+from dashboards.words.cells import beyond_words, cell_label, cell_sentence, fleet_sentence, repeats_sentence
 from dashboards.words.markdown import way
 from dashboards.words.tables import stuck_table
 from dashboards.words.texts import age, clock, escaped, short_instance, span_words, utc_text, with_code
@@ -27,10 +27,10 @@ class TestWords:
         replaced = {"stuck": True, "plain_fraction": 1.0}
         successor = {"service_instance_id": "instance-2", "stuck": True, "plain_fraction": 0.6, **later}
         both = fleet_sentence(cells(replaced, successor), "in the last 30 minutes")
-        assert "2 stuck in plain decode** (2 cells of 2 engines; 1 engine gone since)." in both
+        assert "2 stuck in plain decode** (2 cells of 2 engines; 1 engine gone since). Worst of the others: " in both
         assert "engine=instance-2" in both
         healed = fleet_sentence(cells(replaced, successor | {"stuck": False}), "in the last 30 minutes")
-        assert "1 stuck in plain decode** (1 cell; 1 engine gone since)." in healed
+        assert "1 stuck in plain decode** (1 cell; 1 engine gone since). Worst: " in healed
         assert "engine=instance-1" in healed
 
     def test_a_fine_fleet(self) -> None:
@@ -185,6 +185,31 @@ def test_the_table_of_stuck_cells_links_each() -> None:
     assert ">bench-1</a>" in table[2]
     assert 'href="cell?engine=instance-1&amp;cell=bench-1" target="_self"' in table[2]
     assert r"a\|b" in table[2]
+
+
+def test_what_tells_engines_of_a_host_apart_is_not_broken_into_lines() -> None:
+    table = stuck_table(stuck_rows(service_instance_id="node-1-1793908800-4018"), UTC)
+    assert ' / <span style="white-space: nowrap">…800-4018</span> |' in table
+
+
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({}, "2026-11-01 00:00:00 · node-1 · pkg · c32 / instance-1 · bench-1 · 92 % plain decode"),
+        ({"cell": "1793908800"}, "2026-11-01 00:00:00 · node-1 · pkg · c32 / instance-1 · 92 % plain decode"),
+        ({"cell": "1793908800", "plain_fraction": None}, "2026-11-01 00:00:00 · node-1 · pkg · c32 / instance-1"),
+    ],
+    ids=["named", "named by when it began", "without decoding"],
+)
+def test_a_cell_to_choose_is_named_by_what_a_person_knows(changes: dict[str, Any], label: str) -> None:
+    [row] = rows_of(cells({"plain_fraction": 0.92, **changes}))
+    assert cell_label(row, UTC) == label
+
+
+def test_a_cell_to_choose_is_one_line_whatever_its_names() -> None:
+    long = dict.fromkeys(("cell", "host_name", "engine_package", "engine_recipe", "service_instance_id"), "x" * 2000)
+    [row] = rows_of(cells(long))
+    assert len(cell_label(row, UTC)) < 240
 
 
 @pytest.mark.parametrize(
