@@ -4,7 +4,8 @@ QueriesError
 ├── RuleError            2  a rule that is refused: file, line and reason
 ├── UnknownRuleError     2  no rule bears that name
 ├── AlertStateError      1  what alerts were last known to be cannot be read or kept
-│   └── NotEvaluatedError 1  nobody has evaluated there: where alerts stand is unknown
+│   ├── NotEvaluatedError 1  nobody has evaluated there: where alerts stand is unknown
+│   └── UnwritableError   2  the data directory cannot be made or written, whatever room there is
 └── NotDeliveredError    3  a receiver did not take alerts (queries.alerts.notifying)
 """
 
@@ -25,3 +26,9 @@ class AlertStateError(QueriesError):
 
 class NotEvaluatedError(AlertStateError):
     """No evaluator has looked at any rule on that data directory."""
+
+
+class UnwritableError(AlertStateError):
+    """The data directory cannot be made or written: a wrong setting, as it is to every command."""
+
+    exit_code = 2

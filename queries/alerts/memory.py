@@ -5,6 +5,7 @@ A small SQLite file beside the data, and not ClickHouse: alerts matter most whil
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import sqlite3
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from queries.alerts.book import Entry, Identity
-from queries.alerts.errors import AlertStateError
+from queries.alerts.errors import AlertStateError, UnwritableError
 from queries.alerts.states import Standing, State
 
 FILE: Final = "alerts.sqlite"
@@ -25,6 +26,8 @@ TABLES: Final = f"BEGIN IMMEDIATE; {(Path(__file__).parent / 'memory.sql').read_
 OUTBOX_ROWS_MAX: Final = 100_000
 """History rows that wait; beyond, the oldest are dropped and counted."""
 BATCH_ROWS: Final = 1000
+NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT}
+"""Why a directory cannot be written though it is the right one."""
 _BUSY_S: Final = 5.0
 
 
@@ -39,7 +42,8 @@ class Memory:
     """The file of one evaluator; safe to use from several threads.
 
     Raises:
-        AlertStateError: the file cannot be used, or another evaluator holds it.
+        UnwritableError: its directory cannot be made or written.
+        AlertStateError: the file cannot be used, another evaluator holds it, or the disk is full.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -47,12 +51,19 @@ class Memory:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._held = _held(directory / "alerts.lock")
+        except OSError as wrong:
+            kind = AlertStateError if wrong.errno in NO_ROOM else UnwritableError
+            raise kind(
+                f"{directory} cannot be written ({wrong.strerror}): name another by --data-dir or TACHOGRAPH_DATA_DIR"
+            ) from wrong
+        try:
             self._connection = sqlite3.connect(
                 directory / FILE, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.executescript(TABLES)
-        except (OSError, sqlite3.Error) as wrong:
+        except sqlite3.Error as wrong:
+            self._held.close()
             raise AlertStateError(
                 f"cannot keep the alerts' state in {directory}: {wrong}; set TACHOGRAPH_DATA_DIR"
             ) from wrong

@@ -14,6 +14,11 @@ from collector.ports import PortTakenError
 from dashboards import errors as of_dashboards
 from engine_hooks.commands import standard_output
 from engine_hooks.errors import EngineHooksError
+from queries.alerts.delivery.errors import NotKeptError
+from queries.alerts.delivery.kept import write
+from queries.alerts.delivery.silences import Silence
+from queries.alerts.errors import AlertStateError, UnwritableError
+from queries.alerts.memory import Memory
 from queries.errors import QueriesError
 
 README = Path(tachograph.__file__).with_name("README.md")
@@ -51,6 +56,17 @@ def test_a_data_directory_that_cannot_be_written_is_a_wrong_setting(tmp_path: Pa
     assert told.value.exit_code == 2
 
 
+@pytest.mark.parametrize("below", ["", "in/it"])
+def test_so_it_is_to_those_who_keep_alerts(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    data_dir = tmp_path / "file" / below
+    with pytest.raises(UnwritableError, match=rf"^{data_dir} cannot be written \(.+\): name another") as not_begun:
+        Memory(data_dir)
+    with pytest.raises(NotKeptError, match=rf"^{data_dir} cannot be written \(.+\): name another") as not_kept:
+        write(data_dir / "kept.json", Silence.model_construct())
+    assert (not_begun.value.exit_code, not_kept.value.exit_code) == (2, 2)
+
+
 def test_a_data_directory_is_made_and_nothing_is_left_in_it(tmp_path: Path) -> None:
     check_data_dir(tmp_path / "made" / "here")
     check_data_dir(tmp_path / "made" / "here")
@@ -63,3 +79,8 @@ def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Path, "mkdir", full)
     check_data_dir(tmp_path / "data")
+    with pytest.raises(AlertStateError) as not_begun:
+        Memory(tmp_path / "data")
+    with pytest.raises(NotKeptError) as not_kept:
+        write(tmp_path / "data" / "kept.json", Silence.model_construct())
+    assert (not_begun.value.exit_code, not_kept.value.exit_code) == (1, 1)

@@ -3,7 +3,8 @@
 NotDeliveredError             3
 ├── ReceiverAwayError         3  it may take the same later: not reached, too slow, overloaded, failing
 ├── ReceiverRefusedError      3  it answered, and would refuse the same again
-└── NotKeptError              3  what was told, or a silence, cannot be written to the disk
+└── NotKeptError              2  what was told, or a silence, cannot be written below the data directory
+    └── NoRoomError           1  for the disk is full
 """
 
 from queries.alerts.notifying import NotDeliveredError
@@ -18,4 +19,12 @@ class ReceiverRefusedError(NotDeliveredError):
 
 
 class NotKeptError(NotDeliveredError):
-    """The data directory cannot be written."""
+    """The data directory cannot be written: a wrong setting, as it is to every command."""
+
+    exit_code = 2
+
+
+class NoRoomError(NotKeptError):
+    """The disk of the data directory is full."""
+
+    exit_code = 1

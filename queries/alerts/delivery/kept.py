@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from queries.alerts.delivery.errors import NotKeptError
+from queries.alerts.delivery.errors import NoRoomError, NotKeptError
+from queries.alerts.memory import NO_ROOM
 
 Kept = TypeVar("Kept", bound=BaseModel)
 
@@ -18,6 +19,7 @@ def write(file: Path, content: BaseModel) -> None:
 
     Raises:
         NotKeptError: its directory cannot be written.
+        NoRoomError: the disk is full.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +33,10 @@ def write(file: Path, content: BaseModel) -> None:
                 Path(new.name).unlink(missing_ok=True)
                 raise
     except OSError as wrong:
-        raise NotKeptError(f"{file.parent} cannot be written ({wrong.strerror}): name another --data-dir") from wrong
+        kind = NoRoomError if wrong.errno in NO_ROOM else NotKeptError
+        raise kind(
+            f"{file.parent} cannot be written ({wrong.strerror}): name another by --data-dir or TACHOGRAPH_DATA_DIR"
+        ) from wrong
 
 
 def read(file: Path, kind: type[Kept]) -> Kept | None:

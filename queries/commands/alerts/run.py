@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run(settings: RunSettings) -> None:
     """Evaluate the rules, tell the receivers that the settings name, and keep the history, until Ctrl-C.
 
-    Exit codes: 0 told to stop; 1 another evaluator runs on this data directory, or it cannot be written.
+    Exit codes: 0 told to stop; 1 another evaluator runs on this data directory; 2 it cannot be written, or another setting is wrong.
     """
     from queries.alerts.delivery.receivers import receivers_of  # noqa: PLC0415 (slow to load)
     from queries.alerts.evaluator import run_every  # noqa: PLC0415
