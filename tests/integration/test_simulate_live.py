@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from tests.fixtures.running import ROOT, Addresses, running_collector, tachograph
+from tests.fixtures.trace_service import trace_service
 
 DEADLINE_S = 180.0
 
@@ -88,6 +90,21 @@ def test_without_a_collector_it_ends_as_quickly_and_says_what_was_lost(tmp_path:
     told = said.splitlines()[-1]
     assert told.startswith("tachograph: none of the executions reached http://127.0.0.1:1, ")
     assert told.endswith(" not acknowledged by the end: start a collector there, or set TACHOGRAPH_OTLP_ENDPOINT")
+
+
+def test_where_a_part_was_lost_it_says_how_much_and_fails(tmp_path: Path) -> None:
+    with trace_service() as service:
+        process, _ = live(Addresses(tmp_path, 1, 1, 1, 1), "--otlp-endpoint", service.endpoint)
+        service.wait_for(1)
+        service.refuse_with = grpc.StatusCode.UNAVAILABLE
+        assert process.stdout is not None
+        assert "do not reach" in process.stdout.readline(), "there is something to send by then"
+        _, said = ended(process, signal.SIGTERM, exit_code=1)
+        taken = len(service.spans)
+    summary, told = said.splitlines()[-2:]
+    assert summary.startswith(f"{taken:,} execution")
+    assert told.startswith(f"tachograph: a part of the record is missing at {service.endpoint}: of ")
+    assert told.endswith(" not acknowledged by the end; see to the collector there")
 
 
 def test_a_sent_cell_is_stored_whole(collector: Addresses) -> None:

@@ -58,7 +58,7 @@ def live(
 
     Two engines with one seed meet the same noise, the same luck and the same stumbles, so that
     what differs between them is their cost model.
-    Exit code 1 where nothing that was recorded reached a collector.
+    Exit code 1 where not all that was recorded reached a collector.
     """
     # What is wrong is refused now, not in the background.
     endpoint_url(settings.otlp_endpoint)
@@ -80,12 +80,15 @@ def live(
     recorder.stop(FLUSH_S)
     lost = sum(recorder.losses.values())
     typer.echo(f"{counted(recorder.exported, 'execution')} sent" + (f", {lost:,} lost" if lost else ""))
-    if lost and not recorder.exported:
-        raise SendError(none_sent(settings.otlp_endpoint, recorder.losses))
+    if lost:
+        raise SendError(not_sent(settings.otlp_endpoint, recorder.exported, recorder.losses))
 
 
-def none_sent(endpoint: str, losses: Mapping[LossReason, int]) -> str:
-    """What is said where nothing that was recorded reached a collector."""
+def not_sent(endpoint: str, sent: int, losses: Mapping[LossReason, int]) -> str:
+    """What is said where not all that was recorded reached a collector."""
+    if sent:
+        recorded = counted(sent + sum(losses.values()), "execution")
+        return f"a part of the record is missing at {endpoint}: of {recorded} {in_words(losses)}; see to the collector there"
     away = {reason for reason, count in losses.items() if count} <= AWAY
     remedy = "start a collector there, or set TACHOGRAPH_OTLP_ENDPOINT" if away else "the lines above say why"
     return f"none of the executions reached {endpoint}, {in_words(losses)}: {remedy}"
