@@ -26,6 +26,8 @@ ICON = (
 # It also fades what is about to be refreshed: a page that refreshes every two seconds would flicker, and says its
 # age in words. What is being waited for is said on top of what stands there, which would otherwise show through.
 # (A theme option would do for the heading, but any of them takes the dark theme away.)
+# A table that scrolls sideways fades where it goes on: nothing else on a telephone says so. Browsers that know no
+# animation by scrolling show it as it is. (Streamlit leaves out a style that has anything like a tag in it.)
 DENSER = """<style>
 .stMainBlockContainer { padding-top: 4rem; padding-bottom: 2rem; }
 .stMainBlockContainer [data-stale="true"] { opacity: 1 !important; }
@@ -33,6 +35,18 @@ DENSER = """<style>
 .stMainBlockContainer h1 { font-size: 1.6rem; }
 .stMainBlockContainer [data-testid="stCaptionContainer"] { color: inherit; opacity: 0.75; }
 .stMainBlockContainer table { display: block; overflow-x: auto; }
+.stMainBlockContainer table td { vertical-align: top; }
+@property --left-fade { syntax: "\\3clength\\3e"; inherits: false; initial-value: 0px; }
+@property --right-fade { syntax: "\\3clength\\3e"; inherits: false; initial-value: 0px; }
+@keyframes fade-left { from { --left-fade: 0px; } 12%, to { --left-fade: 48px; } }
+@keyframes fade-right { from, 88% { --right-fade: 48px; } to { --right-fade: 0px; } }
+@supports (animation-timeline: scroll(self inline)) {
+  .stMainBlockContainer table {
+    animation: fade-left linear both, fade-right linear both;
+    animation-timeline: scroll(self inline);
+    mask-image: linear-gradient(to right, transparent, black var(--left-fade), black calc(100% - var(--right-fade)), transparent);
+  }
+}
 .stMainBlockContainer h3 { font-size: 1.2rem; }
 .stMainBlockContainer [data-testid="stPageLink"] p { white-space: normal; text-align: left; }
 @media (max-width: 640px) { .stMainBlockContainer table td { white-space: nowrap; } }

@@ -130,10 +130,10 @@ def silences_table(silences: Sequence[Kept], zone: tzinfo) -> str:
     now = datetime.now(UTC)
     rows = [
         [
-            in_a_cell(with_short_names(", ".join(str(matcher) for matcher in one.silence.matchers))),
+            prose(in_a_cell(with_short_names(", ".join(str(matcher) for matcher in one.silence.matchers)))),
             since(pd.Timestamp(one.silence.ends_at), zone, now),
             short(one.silence.created_by),
-            in_a_cell(with_short_names(one.silence.comment)),
+            prose(in_a_cell(with_short_names(one.silence.comment))),
             one.where,
         ]
         for one in silences

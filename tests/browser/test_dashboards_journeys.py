@@ -32,6 +32,13 @@ ROWS = """() => [...document.querySelectorAll('[data-testid=stVegaLiteChart] svg
     .map(label => label.textContent.split(' / ')[0])"""
 """The hosts of Fleet's rows, from the top."""
 
+FADES = """([left, right]) => {
+    const style = getComputedStyle(document.querySelector('table'));
+    const fades = name => parseFloat(style.getPropertyValue(name)) > 0;
+    return fades('--left-fade') === left && fades('--right-fade') === right;
+}"""
+"""Whether the page's first table fades at its left and at its right."""
+
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
@@ -129,6 +136,17 @@ def test_filters_live_in_the_url(served: str, context: BrowserContext) -> None:
     assert "host=gpu-node-018" in page.url
     other = visit(context, page.url)
     expect(other.get_by_text("1 engine in all stored time, none stuck")).to_be_visible()
+
+
+def test_a_table_fades_where_it_goes_on_sideways(served: str, context: BrowserContext) -> None:
+    page = visit(context, f"{served}/?range=all")
+    page.wait_for_function(FADES, arg=[False, False])
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function(FADES, arg=[False, True])
+    for share, faded in ((0.5, [True, True]), (1, [True, False]), (0, [False, True])):
+        scrolled = "(table, share) => { table.scrollLeft = share * (table.scrollWidth - table.clientWidth); }"
+        page.locator("table").first.evaluate(scrolled, share)
+        page.wait_for_function(FADES, arg=faded)
 
 
 def test_a_held_time_is_the_same_in_another_browser_and_zone(
