@@ -33,7 +33,7 @@ try:
     from collector.access.presenting import scheme_of, sending_variables, with_credentials
     from collector.access.settings import access_of, ingest_tokens_of
     from collector.commands import registering as collecting
-    from collector.commands.data_dir import check_data_dir
+    from collector.data_dir import check_data_dir
     from collector.errors import CollectorError
     from collector.ports import PortTakenError, bind, host_and_port
     from collector.sampling.settings import SamplingSettings

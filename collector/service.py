@@ -18,6 +18,7 @@ from collector.access.access import Access
 from collector.backup.making import Source
 from collector.control.key import make_key
 from collector.control.orders import Holdings, Orders
+from collector.data_dir import check_data_dir
 from collector.derived_rows import DerivedRows
 from collector.disk_space import telling_of_space
 from collector.http_server import HttpServer
@@ -42,6 +43,7 @@ from collector.store.bound import StoreBound
 from collector.store.clickhouse import (
     DATABASE,
     WrongSettingError,
+    check_engine_path,
     connect,
     connection_string,
     open_store,
@@ -124,8 +126,10 @@ class Collector:
         """Take the ports, open the store, bring its schema up to date, and listen.
 
         Raises:
-            AccessError: it would let everybody in from other machines; nothing has been started.
-            PortTakenError: a port cannot be had; nothing has been started.
+            AccessError: it would let everybody in from other machines; nothing has been started or made.
+            PortTakenError: a port cannot be had; likewise.
+            WrongSettingError: settings do not go together; likewise.
+            DataDirError: the data directory cannot be made or written.
             StoreError: the embedded store cannot be opened, or the URL of a server is none. A server that is away
                 is waited for.
             SchemaError: the embedded store's schema cannot be brought up to date.
@@ -168,6 +172,8 @@ class Collector:
 
     def _start(self, starting: ExitStack) -> None:
         http = starting.enter_context(self._take_ports())
+        self._check_store_settings()
+        check_data_dir(self.settings.data_dir)
         writer = self._start_writer(starting)
         self._start_grpc(starting, writer)
         if short := writer.want_of_room():
@@ -203,8 +209,8 @@ class Collector:
     def _count_not_admitted(self, door: str, reason: str) -> None:
         self.metrics.not_admitted.labels(door, reason).inc()
 
-    def _start_writer(self, starting: ExitStack) -> Writer:
-        """The spool, and what moves it into the store. A server need not be there yet; the embedded store must."""
+    def _check_store_settings(self) -> None:
+        """Before anything is made: what cannot be is refused without a trace."""
         settings = self.settings
         if settings.clickhouse_url:
             split_url(settings.clickhouse_url)
@@ -216,6 +222,12 @@ class Collector:
             raise WrongSettingError(
                 "TACHOGRAPH_CLICKHOUSE_CLUSTER names a cluster of a server: set TACHOGRAPH_CLICKHOUSE_URL"
             )
+        else:
+            check_engine_path(settings.data_dir)
+
+    def _start_writer(self, starting: ExitStack) -> Writer:
+        """The spool, and what moves it into the store. A server need not be there yet; the embedded store must."""
+        settings = self.settings
         # Before the engine, which says in words of its own that another collector holds the directory.
         limits = SpoolLimits(settings.spool_bytes_max, settings.disk_free_bytes_min)
         spool = Spool(spool_file(settings.data_dir), limits)

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from collector.access.access import is_loopback
 from collector.access.settings import AccessSettings, access_of
-from collector.commands.data_dir import check_data_dir
 from collector.sampling.rules import SamplingRules
 from collector.stop_signals import StopSignals
 from collector.store.allocator import give_back_soon
@@ -53,8 +52,6 @@ def collect(settings: CollectSettings) -> None:
     configure_logs(settings.log_format)
     log = structlog.get_logger(__name__)
     access = access_of(settings)
-    access.check_address(settings.listen_address)  # where it may not listen, nothing is made
-    check_data_dir(settings.data_dir)
     wanted = {name: getattr(settings, name) for name in CollectorSettings._fields if name not in ("access", "sampling")}
     collector = Collector(CollectorSettings(**wanted, access=access, sampling=sampling_of(settings)))
     with StopSignals() as asked, collector:

@@ -106,9 +106,11 @@ def open_store(data_dir: Path, database: str = DATABASE) -> Client:
     number of clients may be open on it; each carries its own session and runs one query at a time.
 
     Raises:
+        WrongSettingError: its name has characters that the engine cannot open.
         StoreError: another process holds the directory, or it cannot be written.
     """
     path = engine_path(data_dir)
+    check_engine_path(data_dir)
     try:
         path.mkdir(parents=True, exist_ok=True)
         options = {"config-file": _configuration(path)}
@@ -140,6 +142,19 @@ def engine_path(data_dir: Path) -> Path:
     return data_dir.resolve() / "clickhouse"
 
 
+def check_engine_path(data_dir: Path) -> None:
+    """See that the embedded engine can be opened on a directory, as far as its name goes.
+
+    Raises:
+        WrongSettingError: it cannot.
+    """
+    path = engine_path(data_dir)
+    if _IN_CONNECTION_STRING.search(str(path)):
+        raise WrongSettingError(
+            f"{path} has one of ? & % # + in it, which the engine cannot open: name another --data-dir"
+        )
+
+
 def backup_links(data_dir: Path) -> Path:
     """Where below the data directory the links are that backups go through."""
     return engine_path(data_dir).with_name(_LINKS)
@@ -147,8 +162,6 @@ def backup_links(data_dir: Path) -> Path:
 
 def _configuration(path: Path) -> str:
     """Write the engine's configuration beside its files, and name it."""
-    if _IN_CONNECTION_STRING.search(str(path)):
-        raise StoreError(f"{path} has one of ? & % # + in it, which the engine cannot open: name another --data-dir")
     config = path.with_suffix(".xml")
     links = escape(str(path.with_name(_LINKS)))
     text = _CONFIG.format(config=escape(str(config)), disk=BACKUP_DISK, links=links)

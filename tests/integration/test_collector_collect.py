@@ -9,10 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from collector.data_dir import DataDirError
+from collector.errors import CollectorError
+from collector.service import Collector, CollectorSettings
 from tests.fixtures.contract_cases import SpanCase, request_of
 from tests.fixtures.doors import PROTOBUF
 from tests.fixtures.ports import free_ports
@@ -30,7 +34,7 @@ def started(data_dir: Path, ports: dict[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tachograph", "collect"],
         env=kept | ports | {"TACHOGRAPH_DATA_DIR": str(data_dir), "PYTHONPATH": str(ROOT)},
-        cwd=data_dir,
+        cwd=ROOT,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -103,13 +107,38 @@ def test_a_second_start_finds_the_data_of_the_first(tmp_path: Path) -> None:
 def test_a_taken_port_is_one_line_before_anything_starts(tmp_path: Path, name: str) -> None:
     setting = f"TACHOGRAPH_{name}"
     ports = port_settings()
-    with socket.create_server(("127.0.0.1", int(ports[setting]))), started(tmp_path, ports) as process:
+    with socket.create_server(("127.0.0.1", int(ports[setting]))), started(tmp_path / "data", ports) as process:
         said = process.communicate(timeout=180)[0].strip()
-    assert process.returncode != 0
+    assert process.returncode == 2
     assert len(said.splitlines()) == 1, said
     assert f"port {ports[setting]}" in said
     assert setting in said
     assert not list(tmp_path.iterdir())
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "a cluster of no server": ({"clickhouse_cluster": "fleet"}, "TACHOGRAPH_CLICKHOUSE_CLUSTER"),
+    "a server's bound": ({"clickhouse_url": "http://127.0.0.1:9", "store_bytes_max": 1}, "TACHOGRAPH_STORE_BYTES_MAX"),
+    "no URL": ({"clickhouse_url": "127.0.0.1"}, "is no ClickHouse URL"),
+    "no such table": ({"retention": "no_such=7"}, "no_such"),
+    "a name that the engine cannot open": ({}, "has one of"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_start_with_a_wrong_setting_leaves_nothing_behind(tmp_path: Path, wrong: str) -> None:
+    settings, said = WRONG[wrong]
+    data_dir = tmp_path / ("data" if settings else "d?ta")
+    with pytest.raises(CollectorError, match=said) as told, Collector(CollectorSettings(data_dir, **settings)):
+        pass
+    assert told.value.exit_code == 2
+    assert not data_dir.exists()
+
+
+def test_a_data_directory_that_cannot_be_written_is_a_wrong_setting(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    with pytest.raises(DataDirError), Collector(CollectorSettings(tmp_path / "data")):
+        pass
 
 
 def test_a_held_data_directory_is_one_line(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tachograph  # every room's errors
-from collector.commands.data_dir import DataDirError, check_data_dir
+from collector.data_dir import DataDirError, check_data_dir
 from collector.errors import CollectorError
 from collector.ports import PortTakenError
 from dashboards import errors as of_dashboards
