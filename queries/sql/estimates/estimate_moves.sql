@@ -38,21 +38,18 @@ SELECT
     if(is_new, lower(hex(execution.span_id)), '') AS moved_by_span_id
 FROM
 (
+    -- As `queries.known_by_then` has it: whether a decision knew of an execution.
+    WITH (at, sequence, depth, observed_at, one) -> observed_at < at OR observed_at = at AND multiIf(
+        one.graph_sequence >= sequence, false,
+        one.graph_completion_feedback, true,
+        ifNull(depth, 0) > 0, sequence - one.graph_sequence > depth,
+        at_once) AS knows
     SELECT
         *,
-        -- As `queries.known_by_then` has it: known then?
-        last_ended_at < decided_at OR last_ended_at = decided_at AND multiIf(
-            last.graph_sequence >= graph_sequence, false,
-            last.graph_completion_feedback, true,
-            ifNull(queue_depth, 0) > 0, graph_sequence - last.graph_sequence > queue_depth,
-            at_once) AS is_last_known,
+        knows(decided_at, graph_sequence, queue_depth, last_ended_at, last) AS is_last_known,
         if(is_last_known, last, earlier) AS execution,
         if(is_last_known, last_ended_at, earlier_ended_at) AS ended_at,
-        execution.graph_name = graph AND (ended_at > decided_before_at OR ended_at = decided_before_at AND NOT multiIf(
-            execution.graph_sequence >= sequence_before, false,
-            execution.graph_completion_feedback, true,
-            ifNull(queue_depth_before, 0) > 0, sequence_before - execution.graph_sequence > queue_depth_before,
-            at_once)) AS is_new
+        execution.graph_name = graph AND NOT knows(decided_before_at, sequence_before, queue_depth_before, ended_at, execution) AS is_new
     FROM
     (
         SELECT
@@ -68,13 +65,14 @@ FROM
             if(is_whole AND is_at AND is_before AND last_ended_at = decided_at,
                 sign(estimate_after_ns - estimate_before_ns) * sign(last.graph_wall_time_ns - earlier.graph_wall_time_ns), 0) AS larger_vote,
             sum(only_vote) OVER engine AS only_votes,
-            m.service_instance_id IN (SELECT service_instance_id FROM at_once_engines)
+            may_be_at_once
                 AND (only_votes > 0 OR only_votes = 0 AND sum(larger_vote) OVER engine > 3 * sqrt(sum(abs(larger_vote)) OVER engine)) AS at_once
         FROM
         (
             SELECT
                 service_instance_id, cell, host_name, decided_at, decided_before_at, graph_sequence, sequence_before, queue_depth, queue_depth_before,
                 is_whole, graph, estimate_after_ns,
+                service_instance_id IN (SELECT service_instance_id FROM at_once_engines) AS may_be_at_once,
                 graphs_before[indexOf(graphs_before, graph)] AS same_graph,
                 estimates_before[indexOf(graphs_before, graph)] AS estimate_before_ns
             FROM
@@ -113,7 +111,7 @@ FROM
                 AND estimate_before_ns > 0
                 AND estimate_after_ns != estimate_before_ns
                 -- Of an engine that may take one timestamp every change has a vote.
-                AND (abs(estimate_after_ns / estimate_before_ns - 1) > {moved_above:Float64} OR service_instance_id IN (SELECT service_instance_id FROM at_once_engines))
+                AND (abs(estimate_after_ns / estimate_before_ns - 1) > {moved_above:Float64} OR may_be_at_once)
         ) AS m
         ASOF LEFT JOIN
         (
