@@ -23,16 +23,16 @@ class Known(Protocol):
 
 
 def viewer_zone() -> tzinfo:
-    """The viewer's time zone, as the browser names it; UTC where it names none."""
+    """The viewer's time zone, as the browser names it; UTC where it names none, or one that this host does not know."""
     try:
         return ZoneInfo(st.context.timezone or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # A part of a name, such as `Europe`, is a folder.
         return UTC
 
 
 def zone_name() -> str:
-    """The viewer's zone in words."""
-    return st.context.timezone or "UTC"
+    """The zone that times are shown in, in words."""
+    return str(viewer_zone())
 
 
 def say_problem(answers: Iterable[Known]) -> None:

@@ -55,8 +55,13 @@ def short_instance(row: Row) -> str:
 
 
 def clock(instant: datetime, zone: tzinfo, today: datetime) -> str:
-    """A time of day in the viewer's zone, with the date where it is not today's."""
-    local = instant.astimezone(zone)
+    """A time of day in the viewer's zone, with the date where it is not today's; in UTC where the zone's calendar has none."""
+    # A timestamp of pandas ends in 2262, and engines' clocks may say its last hour: east of UTC that lies beyond it.
+    moment = instant.to_pydatetime(warn=False) if isinstance(instant, pd.Timestamp) else instant
+    try:
+        local = moment.astimezone(zone)
+    except OverflowError:  # A silence for ever is one until 9999.
+        return f"{moment.astimezone(UTC).isoformat(' ', 'seconds')[:19]} UTC"
     same_day = local.date() == today.astimezone(zone).date()
     return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d %H:%M:%S}"
 
