@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import structlog
@@ -66,6 +66,8 @@ log = structlog.get_logger(__name__)
 GRPC_PORT_SETTING = "TACHOGRAPH_OTLP_GRPC_PORT"
 HTTP_PORT_SETTING = "TACHOGRAPH_OTLP_HTTP_PORT"
 CLICKHOUSE_PORT_SETTING = "TACHOGRAPH_CLICKHOUSE_PORT"
+_CLOSE_WITHIN_S: Final = 1.0
+"""For each client of a server: a statement that it owes an answer to ends with the process."""
 
 
 class CollectorSettings(NamedTuple):
@@ -144,7 +146,10 @@ class Collector:
             self._running = starting.pop_all()
 
     def stop(self) -> None:
-        """Answer what is under way, store what waits, and end every thread: within a few seconds."""
+        """Answer what is under way, store what waits, and end every thread: within a few seconds.
+
+        Of a server that owes an answer to a look, to the insert under way or to a reader, it is waited for a few seconds each.
+        """
         self._running.close()
 
     def __enter__(self) -> Self:
@@ -251,7 +256,8 @@ class Collector:
         return bound
 
     def _store_client(self, starting: ExitStack) -> StoreClient:
-        store = StoreClient(self._open)
+        # The embedded engine answers in the end, and must not be closed under a statement.
+        store = StoreClient(self._open, close_within_s=_CLOSE_WITHIN_S if self.settings.clickhouse_url else None)
         starting.callback(store.close)
         return store
 

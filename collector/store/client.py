@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import structlog
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.acceptance import StoreUnavailableError
 from collector.errors import CollectorError
 from collector.store.clickhouse import first_line
+
+log = structlog.get_logger(__name__)
 
 _PING_EVERY_S: Final = 2.0
 _LONG_S: Final = 3.0
@@ -24,14 +27,21 @@ class StoreClient:
         open_client: Opens a client that is used for nothing else; raises `CollectorError` or `ClickHouseError`.
         wait_s: How long a thread waits for the one before it.
         ping_every_s: How long an answer of `trouble` holds.
+        close_within_s: How long `close` waits for a thread that uses it; None is to its end, which a server that hangs puts
+            off by minutes.
     """
 
     def __init__(
-        self, open_client: Callable[[], Client], wait_s: float = 30.0, ping_every_s: float = _PING_EVERY_S
+        self,
+        open_client: Callable[[], Client],
+        wait_s: float = 30.0,
+        ping_every_s: float = _PING_EVERY_S,
+        close_within_s: float | None = None,
     ) -> None:
         self._open_client = open_client
         self._wait_s = wait_s
         self._ping_every_s = ping_every_s
+        self._close_within_s = close_within_s
         self._client: Client | None = None
         self._one_at_a_time = threading.Lock()
         self._pinging = threading.Lock()
@@ -79,9 +89,15 @@ class StoreClient:
         return ""
 
     def close(self) -> None:
-        """Close the client, if one was opened. The next use opens another one."""
-        with self._one_at_a_time:
+        """Close the client, if one was opened. The next use opens another one. One that is still in use is left to its thread."""
+        within_s = self._close_within_s
+        if not self._one_at_a_time.acquire(timeout=-1 if within_s is None else within_s):
+            log.warning("ClickHouse owes an answer that is not waited for", waited_s=within_s)
+            return
+        try:
             client, self._client = self._client, None
+        finally:
+            self._one_at_a_time.release()
         if client:
             client.close()
 

@@ -2,7 +2,9 @@
 
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from starlette.testclient import TestClient
 
 from collector.acceptance import StoreUnavailableError
 from collector.receivers.health import HealthReceiver
+from collector.service import Collector, CollectorSettings
 from collector.spool.database import spool_file
 from collector.spool.records import SpoolLimits
 from collector.spool.spool import Spool
@@ -165,6 +168,44 @@ def test_a_store_that_hangs_holds_up_one_who_asks_and_no_other() -> None:
     answered.set()
     first.join(60)
     assert store.trouble() == "ClickHouse does not answer: it timed out"
+
+
+def test_a_client_that_is_in_use_at_the_end_is_left_to_its_thread(clickhouse: Client) -> None:
+    store = StoreClient(lambda: clickhouse, close_within_s=0.0)
+    with store.using() as client:
+        store.close()
+        assert client.query("SELECT 1").first_row == (1,)
+
+
+def ask_until_it_hangs(ready_url: str) -> None:
+    """The answer of before holds for two seconds."""
+    while True:
+        httpx.get(ready_url, timeout=3)
+
+
+def test_a_server_that_owes_an_answer_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """It may owe it for five minutes."""
+    command = [sys.executable, "-m", "tests.fixtures.stand_in_server", str(tmp_path / "server")]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        settings = CollectorSettings(tmp_path / "data", f"{server.stdout.readline().strip()}/fleet")
+        collector = Collector(settings)
+        collector.start()
+        ready = f"http://127.0.0.1:{collector.otlp_http_port}/readyz"
+        deadline = time.monotonic() + 120
+        while httpx.get(ready, timeout=60).status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        server.send_signal(signal.SIGSTOP)
+        ending = threading.Thread(target=collector.stop, daemon=True)
+        try:
+            with pytest.raises(httpx.ReadTimeout):
+                ask_until_it_hangs(ready)
+            ending.start()
+            ending.join(60)
+            assert not ending.is_alive()
+        finally:
+            server.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.skipif(bool(SERVER_URL), reason="the store under test answers SQL itself")
