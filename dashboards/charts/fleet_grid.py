@@ -20,6 +20,8 @@ SELECTION = "cell"
 NARROW_PX = 520
 """In a grid narrower than this (a telephone's), names are cut to what tells engines apart, and cells bear no words, in px."""
 NARROW_LETTERS = 14
+HOST_LETTERS, RECIPE_LETTERS = 28, 42
+"""In a wider grid: of a host there is room for as many, beside its instance, and of package and recipe."""
 NARROW_HOST_LETTERS, NARROW_INSTANCE_LETTERS = 5, 7
 """Of each where a host has several engines and a row has one line."""
 NARROWEST_PX = 2
@@ -368,13 +370,19 @@ def text_colour() -> Any:
 def left_axis(size: RowSize) -> alt.Axis:
     """Host and instance, above package and recipe where a row has two lines; cut short on a telephone."""
     parts = f"split(datum.value, '{SEPARATOR}')"
-    host = f"truncate({parts}[0], {NARROW_LETTERS}, 'center')"
+    host, recipe = cut(f"{parts}[0]", HOST_LETTERS), cut(f"{parts}[2]", RECIPE_LETTERS)
+    wide = f"{host} + ' / ' + {parts}[1]"
     if size.lines > 1:
-        wide, narrow = f"[{parts}[0] + ' / ' + {parts}[1], {parts}[2]]", f"[{host}, {parts}[1]]"
+        wide, narrow = f"[{wide}, {recipe}]", f"[{cut(f'{parts}[0]', NARROW_LETTERS)}, {parts}[1]]"
     else:
-        wide, narrow = f"{parts}[0] + ' / ' + {parts}[1]", f"truncate({parts}[5], {NARROW_LETTERS}, 'center')"
+        narrow = cut(f"{parts}[5]", NARROW_LETTERS)
     text = f"containerSize()[0] < {NARROW_PX} ? {narrow} : {wide}"
     return alt.Axis(labelExpr=text, labelLimit=260, ticks=False, domain=False, grid=False, **times.lines(size.lines))
+
+
+def cut(text: str, letters: int) -> str:
+    """The expression for a text in so many letters, its two ends where it has more: machines differ at these."""
+    return f"truncate({text}, {letters}, 'center')"
 
 
 def right_axis() -> alt.Axis:

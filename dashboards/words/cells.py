@@ -61,7 +61,8 @@ def fleet_sentence(cells: pd.DataFrame, since: str) -> str:
     running = stuck[~is_gone]
     others = "" if running.empty or not gone else " of the others"
     worst = (stuck if running.empty else running).sort_values(["plain_fraction", spent], ascending=False).iloc[0]
-    link = way(escaped(engine_label(worst)), cell_address(worst.service_instance_id, worst.cell))
+    name = " · ".join(map(two_ends, engine_names(worst)))
+    link = way(escaped(name), cell_address(worst.service_instance_id, worst.cell), engine_label(worst))
     return (
         f"**{engines} {since}, {stuck.service_instance_id.nunique():,} stuck in plain decode** ({cells_of(stuck)}{left})."
         f" Worst{others}: {link} with {percent(worst.plain_fraction)} of its decoding time in plain decode."

@@ -3,7 +3,7 @@
 from typing import Final
 
 from dashboards.words.markdown import short
-from dashboards.words.texts import escaped
+from dashboards.words.texts import escaped, two_ends
 from engine_hooks.commands.counting import counted
 from queries.compare.comparison import Comparison, Group, Verdict
 from queries.compare.wording import ALL_GROUPS, METRIC_WORDS, change, interval_text, signed, stuck, verdict_text
@@ -26,7 +26,7 @@ PLAIN_WORDS: Final = {
 
 def comparison_sentence(comparison: Comparison) -> str:
     """The verdict on all cells together."""
-    before, after = (escaped(arm) for arm in comparison.arms)
+    before, after = (escaped(two_ends(arm)) for arm in comparison.arms)
     row = comparison.overall
     interval = row.shift.hodges_lehmann_interval
     said_interval = f" (95 % interval {interval_text(interval)})" if interval else ""

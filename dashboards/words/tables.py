@@ -17,8 +17,8 @@ STUCK_ROWS_MAX = 20
 STUCK_COLUMNS = (
     Column("Cell"),
     Column("Plain, % of decoding", True),
-    Column("Cause"),
     Column("Engine"),
+    Column("Cause"),
     Column("Arm"),
     Column("Since"),
     Column("Longest stretch, s", True),
@@ -42,8 +42,8 @@ def stuck_row(row: Row, zone: tzinfo, now: datetime) -> list[str]:
     return [
         way(short(shown), cell_address(row.service_instance_id, row.cell), f"plain since {utc_text(since)}"),
         percent(row.plain_fraction).removesuffix(" %"),
-        cause(row),
         engine(row),
+        cause(row),
         short(row.cell_arm),
         hovered(since, zone, now),
         figure(row.plain_stretch_s, ".1f"),

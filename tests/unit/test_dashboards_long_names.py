@@ -10,7 +10,7 @@ import pytest
 from dashboards.reading.alerts import Alert, Kept
 from dashboards.rows import first_row
 from dashboards.words import alerts, changes, comparisons, health, replays, stories, tables
-from dashboards.words.cells import clocks_sentence, repeats_sentence
+from dashboards.words.cells import clocks_sentence, fleet_sentence, repeats_sentence
 from queries.alerts.book import Entry
 from queries.alerts.delivery.silences import new_silence
 from queries.alerts.states import Standing, State
@@ -58,6 +58,9 @@ def test_of_the_fleet(host: str) -> None:
     check(tables.stretches_table(stretches, UTC), 7)
     late = cells(names).assign(started_at=AT + timedelta(days=10), ended_at=AT + timedelta(days=11))
     assert len(clocks_sentence(late)) < 200
+    worst = fleet_sentence(cells({**names, "engine_package": LONG, "stuck": True}), "today")
+    assert len(TAG.sub("", worst)) < 300
+    assert "h" * 2000 in worst, "the whole name is told on hover"
     assert len(repeats_sentence(late[["service_instance_id"]], late)) < 400
 
 
@@ -82,7 +85,9 @@ def test_of_graphs() -> None:
 def test_of_two_arms() -> None:
     arms = ("before", LONG)
     pairs = [cell_at(arms[n % 2], n, 2400.0 + n % 3, host=LONG, stuck=False) for n in range(16)]
-    check(comparisons.comparison_table(compared(pairs, arms, ("host",))), 7)
+    comparison = compared(pairs, arms, ("host",))
+    check(comparisons.comparison_table(comparison), 7)
+    assert len(comparisons.comparison_sentence(comparison)) < 300
 
 
 def test_of_what_another_model_would_have_chosen() -> None:
