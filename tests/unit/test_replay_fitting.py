@@ -13,11 +13,12 @@ from engine_hooks.simulator.draws import DraftOutcomes
 from engine_hooks.simulator.engine import SimulatedEngine
 from engine_hooks.simulator.parameters import MS_NS, S_NS, Engine, Pause, Rounds, Scenario, graphs_at, steady
 from engine_hooks.simulator.scenarios import changing
+from queries.errors import NotSimulatedError
 from queries.replay.drafts import Verified, accepted_tokens, by_depth, fall_off_of, rate_of
 from queries.replay.fitting import fitted
 from queries.replay.prefills import prefills_of
 from queries.replay.stretches import Stretch, stretches_of
-from tests.fixtures.query_rows import round_of
+from tests.fixtures.query_rows import believing, round_of
 from tests.fixtures.replayed_cells import cell_of, live, tail_of
 
 QUIET = Engine(gpu_speed_sd=0, cell_acceptance_sd=0, lane_acceptance_sd=0)
@@ -37,6 +38,11 @@ def test_a_change_of_level_is_found_where_it_is() -> None:
     values[300:420] += 4
     (_, first), (second, _), _ = stretches_of(values)
     assert (first, second) == (pytest.approx(300, abs=2), first)
+
+
+def test_the_shortest_stretches_are_found() -> None:
+    """Eight values each, a tenth of noise, and nine apart."""
+    assert stretches_of(np.array([1.0, 1.1] * 4 + [10.0, 10.1] * 4)) == [Stretch(0, 8), Stretch(8, 16)]
 
 
 def test_acceptance_by_depth_comes_out_of_totals() -> None:
@@ -124,6 +130,21 @@ def test_what_changes_in_time_becomes_phases() -> None:
     phases = fitted(cell_of(live(colder, "drained_share", seed=2))).scenario.phases
     assert [phase.conditions.acceptance for phase in phases] == pytest.approx([0.65, 0.5], abs=0.03)
     assert phases[1].from_ns == pytest.approx(10 * S_NS, abs=S_NS)
+
+
+def test_what_changed_before_the_cell_is_no_phase_of_it() -> None:
+    hotter = replace(changing("hotter", (0, {}), (6, {"gpu_factor": 1.15})), duration_ns=16 * S_NS)
+    (phase,) = fitted(tail_of(live(hotter, "drained_share", seed=2), after_s=8)).scenario.phases
+    assert (phase.from_ns, phase.conditions.grammar_lanes) == (0, 0)
+
+
+def test_a_graph_without_a_gpu_time_or_a_charge_is_not_simulated() -> None:
+    """Charged nothing in the decisions there are, and never executed."""
+    charged = believing({"decode": (13, 4), "P128": (28, 10), "P64": (0, 8)})
+    drafts = {"batch_tokens_drafted": 12, "batch_tokens_accepted": 6}
+    rounds = tuple(round_of(n, 28 * n, "P128", 28, **drafts, **charged) for n in range(300))
+    with pytest.raises(NotSimulatedError, match="records neither a GPU time of P64 nor a charge for it"):
+        fitted(cell_of(rounds))
 
 
 def test_a_graph_that_changes_alone_changes_alone() -> None:
