@@ -36,6 +36,7 @@ _WHY_FULL: Final = {
     "spool_bytes": "the spool holds as many bytes as it may (TACHOGRAPH_SPOOL_BYTES_MAX)",
     "disk_free": "the disk of the spool has less free than is to be kept (TACHOGRAPH_DISK_FREE_BYTES_MIN)",
     "disk_full": "the disk of the spool is full",
+    "spool_gone": "the spool is gone from its directory, or its disk does not answer: restart the collector once it is back",
     "store_bytes": "the store takes as many bytes as it may (TACHOGRAPH_STORE_BYTES_MAX)",
 }
 

@@ -125,6 +125,9 @@ def check_disk(state: Mapping[str, Any]) -> Check:
     total = state["disk"]["total_bytes"]
     finding = f"{told_bytes(free)} free of {told_bytes(total)}; {told_bytes(least)} are left free"
     turned_away_for = state["spool"].get("turned_away_for", "")
+    if turned_away_for == "spool_gone":
+        finding = "the spool is gone from its directory, or its disk does not answer: senders are turned away"
+        return fault("disk", finding, "see to the data directory's disk, and restart the collector once it is back")
     if turned_away_for == "disk_full":
         return fault("disk", finding, "free some: senders are turned away, for what they send does not fit")
     if free < least or turned_away_for == "disk_free":

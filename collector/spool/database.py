@@ -2,12 +2,13 @@
 
 import fcntl
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from collector.errors import CollectorError
 
@@ -157,6 +158,23 @@ def free_bytes(file: Path) -> int:
     """What the disk has free for us."""
     disk = os.statvfs(file.parent)
     return disk.f_bavail * disk.f_frsize
+
+
+class DiskBytes(NamedTuple):
+    """A disk's room, in bytes; 0 where it does not answer."""
+
+    free: int = 0
+    """For us."""
+    total: int = 0
+
+
+def disk_bytes(file: Path) -> DiskBytes:
+    """The room of the disk that a spool lies on, to be told."""
+    try:
+        disk = shutil.disk_usage(file.parent)
+    except OSError:
+        return DiskBytes()
+    return DiskBytes(disk.free, disk.total)
 
 
 @contextmanager

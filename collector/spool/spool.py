@@ -66,6 +66,7 @@ class Spool:
         self._held = hold(file)
         try:
             self._connection = open_for_writing(file)
+            self._inode = file.stat().st_ino
             with speaking_of(file):
                 self._state = self._read_state()
         except BaseException:
@@ -81,15 +82,20 @@ class Spool:
     # ---- bounds
 
     def no_room_for(self, size: int) -> str:
-        """Why a request of so many bytes is turned away: `spool_bytes`, `disk_free`, `disk_full`; '' where there is room."""
+        """Why a request of so many bytes is turned away: `spool_bytes`, `disk_free`, `disk_full`, `spool_gone`; '' where there is room."""
         state, limits = self._state, self.limits
         kept = state.pending_bytes + state.set_aside_bytes
         if limits.bytes_max and kept + size > limits.bytes_max:
             return "spool_bytes"
-        free = free_bytes(self.file)
+        try:
+            if self.file.stat().st_ino != self._inode:
+                return "spool_gone"  # Else what is acknowledged would end with the process.
+            free, taken = free_bytes(self.file), self._taken_by(size)
+        except OSError:
+            return "spool_gone"
         if limits.free_bytes_min and free - size < limits.free_bytes_min:
             return "disk_free"
-        return "disk_full" if free < self._taken_by(size) else ""
+        return "disk_full" if free < taken else ""
 
     def _taken_by(self, size: int) -> int:
         """What the disk must have for so many bytes to come in, and for what is stored to be let go of afterwards:

@@ -1,6 +1,5 @@
 """Figures that are read where they are kept, at each scrape: the spool's, what is seen to now and again, the clocks of hosts."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -11,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from collector.repeated_look import LookState
 from collector.sampling.sampling import Sampled
+from collector.spool.database import disk_bytes
 from collector.spool.spool import Spool
 from collector.store.bound import BoundState
 from collector.telemetry.clock_offsets import ClockOffset
@@ -59,7 +59,7 @@ class SpoolMetrics(Collector):
             ("spool_set_aside_requests", "Requests that ClickHouse refuses, kept aside.", state.set_aside_requests),
             ("spool_set_aside_bytes", "Bytes of the requests kept aside.", state.set_aside_bytes),
             ("spool_limit_bytes", "Bytes at which requests are turned away; 0 is no bound.", limits.bytes_max),
-            ("disk_free_bytes", "Bytes free on the spool's disk.", shutil.disk_usage(self._spool.file.parent).free),
+            ("disk_free_bytes", "Bytes free on the spool's disk.", disk_bytes(self._spool.file).free),
             ("disk_free_limit_bytes", "Free bytes below which requests are turned away.", limits.free_bytes_min),
         ):
             yield GaugeMetricFamily(f"tachograph_{name}", meaning, value=value)

@@ -1,6 +1,5 @@
 """What a collector tells of itself beyond figures: what `tachograph doctor` compares with ClickHouse."""
 
-import shutil
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -8,7 +7,7 @@ from typing import Any
 
 from collector.repeated_look import LookState
 from collector.sampling.sampling import Sampled
-from collector.spool.database import data_dir_of
+from collector.spool.database import data_dir_of, disk_bytes
 from collector.spool.spool import Spool
 from collector.store.bound import StoreBound
 
@@ -24,7 +23,7 @@ def state_of(
     turned_away_for: str = "",
 ) -> Mapping[str, Any]:
     """The ledger, what waits, why there is no room for more (`Writer.no_room_in_spool`), which store it is for, the store's size, what TACHOGRAPH_RETENTION pins, what sampling dropped, what is seen to now and again, the disk, the clock and the data directory, as JSON has it. All of it is of one spool, since it was made."""
-    disk = shutil.disk_usage(spool.file.parent)
+    disk = disk_bytes(spool.file)
     return {
         "version": version("tachograph"),
         "data_dir": str(data_dir_of(spool.file)),

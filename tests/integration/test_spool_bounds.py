@@ -1,5 +1,6 @@
 """The spool's bounds as senders see them, through both doors, and as they are set."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,26 @@ def test_a_full_spool_over_http_and_grpc(tmp_path: Path) -> None:
             told = RetryInfo()
             assert packed.Unpack(told)
             assert told.retry_delay.seconds > 0
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_a_spool_that_is_gone_takes_nothing_and_senders_keep_it(tmp_path: Path, made_anew: bool) -> None:
+    """What is written to a file that nobody finds again would be lost, and so would be what a sender may not send again."""
+    with collecting(tmp_path, disk_free_bytes_min=0) as collector:
+        spool = tmp_path / "spool"
+        spool.rename(tmp_path / "elsewhere")
+        if made_anew:
+            shutil.copytree(tmp_path / "elsewhere", spool)
+        answer = post(collector, request(1))
+        assert (answer.status_code, bool(answer.headers["retry-after"])) == (429, True)
+        with grpc.insecure_channel(f"127.0.0.1:{collector.otlp_grpc_port}") as channel:
+            with pytest.raises(grpc.RpcError) as refused:
+                channel.unary_unary(EXPORT)(request(2), timeout=30)
+            assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        door = f"http://127.0.0.1:{collector.otlp_http_port}"
+        assert "the spool is gone" in httpx.get(f"{door}/readyz", timeout=30).json()["reasons"]["spool"]
+        assert httpx.get(f"{door}/state", timeout=30).json()["spool"]["turned_away_for"] == "spool_gone"
+        assert httpx.get(f"{door}/metrics", timeout=30).status_code == 200
 
 
 def test_no_bound_is_none(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_a_disk_that_fills_up_is_told(free: int, verdict: Verdict) -> None:
         (64 * 1024**2 - 1, "", Verdict.WARNING),
         (GB, "disk_full", Verdict.FAULT),
         (GB, "disk_free", Verdict.FAULT),
+        (0, "spool_gone", Verdict.FAULT),
         (GB, "spool_bytes", Verdict.OK),
     ],
 )
