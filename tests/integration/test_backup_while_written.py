@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from tests.fixtures.databases import SERVER_URL
 pytestmark = pytest.mark.skipif(bool(SERVER_URL), reason="a server is backed up by its own BACKUP")
 
 AGGREGATED = "cell_samples"
+LATEST = datetime.now(UTC).date()
 ONCE_MORE = {"insert_deduplicate": 0, "deduplicate_insert": "disable"}
 
 
 def insert(client: Client, day: int = 0) -> None:
     client.command(
-        "INSERT INTO {table:Identifier} (received_on, service_instance_id, cell) SELECT today() - {day:UInt8}, 'engine', 1",
-        parameters={"table": AGGREGATED, "day": day},
+        "INSERT INTO {table:Identifier} (received_on, service_instance_id, cell) SELECT {received_on:Date}, 'engine', 1",
+        parameters={"table": AGGREGATED, "received_on": LATEST - timedelta(days=day)},
         settings=ONCE_MORE,
     )
 
@@ -42,7 +44,7 @@ def drop(client: Client) -> None:
 def empty(client: Client) -> None:
     """A day whose every row is deleted leaves a part without rows for a while."""
     client.command(f"SYSTEM START MERGES {AGGREGATED}")
-    client.command(f"ALTER TABLE {AGGREGATED} DELETE WHERE received_on < today()", settings={"mutations_sync": 2})
+    client.command(f"ALTER TABLE {AGGREGATED} DELETE WHERE received_on < '{LATEST}'", settings={"mutations_sync": 2})
     client.command(f"SYSTEM STOP MERGES {AGGREGATED}")
 
 

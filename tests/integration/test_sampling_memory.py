@@ -14,7 +14,7 @@ MEMORY_MAX = 128 * 1024**2
 _LONG_AGO = """
 INSERT INTO cell_samples (received_on, service_instance_id, cell, first_started_at, last_started_at, executions, reason, examined_at, dropped_at)
 SELECT
-    today() - 30 - number % 20 AS received_on, concat('long-ago-', toString(number % 100)) AS service_instance_id, toString(number) AS cell,
+    toDate(now('UTC')) - 30 - number % 20 AS received_on, concat('long-ago-', toString(number % 100)) AS service_instance_id, toString(number) AS cell,
     toDateTime64(received_on, 9, 'UTC'), toDateTime64(received_on, 9, 'UTC'), 1000, '', toDateTime64(received_on, 3, 'UTC'), toDateTime64(received_on, 3, 'UTC')
 FROM numbers({cells:UInt64})
 """

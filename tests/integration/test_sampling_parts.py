@@ -30,7 +30,7 @@ WHERE startsWith(service_instance_id, 'lately-')
 _ROLLED_UP_LATELY: Final = """
 INSERT INTO cell_windows (received_on, window_started_at, service_instance_id, cell, first_started_at, last_started_at, last_received_at, executions)
 SELECT
-    toDate(window_started_at), toDateTime(today(), 'UTC') - 30 * intDiv(number, 100) AS window_started_at, concat('lately-', toString(number % 100)),
+    toDate(window_started_at), toStartOfDay(now('UTC')) - 30 * intDiv(number, 100) AS window_started_at, concat('lately-', toString(number % 100)),
     toString(number), window_started_at, window_started_at, window_started_at, 1000
 FROM numbers({cells:UInt64})
 """

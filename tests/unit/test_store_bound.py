@@ -1,5 +1,6 @@
 """The bound of the embedded store: what is dropped, in which order, and what is said when nothing is left to drop."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,20 +23,21 @@ def store_client(clickhouse: Client) -> StoreClient:
 @pytest.fixture
 def days(clickhouse: Client) -> Client:
     """Executions of four days, each as large as the others, random so that they do not compress."""
+    now = datetime.now(UTC)
     for day in (3, 2, 1, 0):
         clickhouse.command(
             "INSERT INTO new_executions (service_instance_id, started_at, trace_id, span_id, scheduler_candidate_estimates_ns, received_at)"
-            " SELECT 'a', now64(9) + number, 't', 's', arrayMap(x -> rand64(x + number), range(100)), now64(3) - toIntervalDay({day:UInt32})"
+            " SELECT 'a', now64(9) + number, 't', 's', arrayMap(x -> rand64(x + number), range(100)), {received_at:DateTime64(3, 'UTC')}"
             " FROM numbers(1000)",
-            parameters={"day": day},
+            parameters={"received_at": f"{now - timedelta(days=day):%Y-%m-%d %H:%M:%S}"},
         )
     return clickhouse
 
 
 def kept(client: Client) -> list[int]:
-    """How many days old the executions are that are there, one figure a day."""
+    """How many days older than the newest the executions are that are there, one figure a day."""
     rows = client.query(
-        "SELECT DISTINCT dateDiff('day', received_at, now()) FROM graph_executions ORDER BY 1"
+        "SELECT DISTINCT dateDiff('day', received_at, (SELECT max(received_at) FROM graph_executions)) FROM graph_executions ORDER BY 1"
     ).result_rows
     return [int(age) for (age,) in rows]
 
