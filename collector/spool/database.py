@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
+from collector.data_dir import NO_ROOM
 from collector.errors import CollectorError
 
 _PAGE_BYTES: Final = 16384
@@ -22,6 +23,12 @@ _BUSY_S: Final = 10.0
 
 class SpoolError(CollectorError):
     """The spool cannot be opened or read."""
+
+
+class UnwritableError(SpoolError):
+    """The spool's directory cannot be made or written, whatever room there is: a wrong setting, as it is to every command."""
+
+    exit_code = 2
 
 
 class DiskFullError(CollectorError):
@@ -42,13 +49,15 @@ def hold(file: Path) -> IO[str]:
     """Make the spool's directory and hold it against other collectors, until the result is closed.
 
     Raises:
-        SpoolError: another process holds it, or it cannot be written.
+        UnwritableError: it cannot be written.
+        SpoolError: another process holds it, or the disk is full.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         held = _lock(file).open("w")
     except OSError as error:
-        raise SpoolError(f"{file.parent} cannot be written ({error.strerror}): name another --data-dir") from error
+        kind = SpoolError if error.errno in NO_ROOM else UnwritableError
+        raise kind(f"{file.parent} cannot be written ({error.strerror}): name another --data-dir") from error
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -14,6 +14,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from clickhouse_connect.driver.httpclient import HttpClient
 from urllib3 import Timeout
 
+from collector.data_dir import NO_ROOM
 from collector.errors import CollectorError
 from engine_hooks.first_answer import FIRST_ANSWER_S
 
@@ -106,8 +107,8 @@ def open_store(data_dir: Path, database: str = DATABASE) -> Client:
     number of clients may be open on it; each carries its own session and runs one query at a time.
 
     Raises:
-        WrongSettingError: its name has characters that the engine cannot open.
-        StoreError: another process holds the directory, or it cannot be written.
+        WrongSettingError: it cannot be written, or its name has characters that the engine cannot open.
+        StoreError: another process holds the directory, or the disk is full.
     """
     path = engine_path(data_dir)
     check_engine_path(data_dir)
@@ -119,7 +120,8 @@ def open_store(data_dir: Path, database: str = DATABASE) -> Client:
             client.command("CREATE DATABASE IF NOT EXISTS {name:Identifier}", parameters={"name": database})
             return open_client(database=database)
     except OSError as error:
-        raise StoreError(f"{path} cannot be written ({error.strerror}): name another --data-dir") from error
+        kind = StoreError if error.errno in NO_ROOM else WrongSettingError
+        raise kind(f"{path} cannot be written ({error.strerror}): name another --data-dir") from error
     except ClickHouseError as error:
         if "EmbeddedServer" in str(error):
             raise StoreError(

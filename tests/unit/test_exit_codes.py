@@ -11,6 +11,8 @@ import tachograph  # every room's errors
 from collector.data_dir import DataDirError, check_data_dir
 from collector.errors import CollectorError
 from collector.ports import PortTakenError
+from collector.spool.database import SpoolError, hold, spool_file
+from collector.store.clickhouse import StoreError, open_store
 from dashboards import errors as of_dashboards
 from engine_hooks.commands import standard_output
 from engine_hooks.errors import EngineHooksError
@@ -56,6 +58,16 @@ def test_a_data_directory_that_cannot_be_written_is_a_wrong_setting(tmp_path: Pa
     assert told.value.exit_code == 2
 
 
+def test_so_is_a_place_below_it(tmp_path: Path) -> None:
+    for place in ("spool", "clickhouse"):
+        (tmp_path / place).touch()
+    with pytest.raises(SpoolError, match=r"/spool cannot be written \(.+\): name another") as not_held:
+        hold(spool_file(tmp_path))
+    with pytest.raises(StoreError, match=r"/clickhouse cannot be written \(.+\): name another") as not_opened:
+        open_store(tmp_path)
+    assert (not_held.value.exit_code, not_opened.value.exit_code) == (2, 2)
+
+
 @pytest.mark.parametrize("below", ["", "in/it"])
 def test_so_it_is_to_those_who_keep_alerts(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").touch()
@@ -79,6 +91,11 @@ def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Path, "mkdir", full)
     check_data_dir(tmp_path / "data")
+    with pytest.raises(SpoolError) as not_held:
+        hold(spool_file(tmp_path / "data"))
+    with pytest.raises(StoreError) as not_opened:
+        open_store(tmp_path / "data")
+    assert (not_held.value.exit_code, not_opened.value.exit_code) == (1, 1)
     with pytest.raises(AlertStateError) as not_begun:
         Memory(tmp_path / "data")
     with pytest.raises(NotKeptError) as not_kept:
