@@ -26,6 +26,8 @@ ICON = (
 # It also fades what is about to be refreshed: a page that refreshes every two seconds would flicker, and says its
 # age in words. What is being waited for is said on top of what stands there, which would otherwise show through.
 # (A theme option would do for the heading, but any of them takes the dark theme away.)
+# What a page says of a control, as of a value that the address asks for in vain, would push the next one aside: it stands
+# below all of them.
 # A table that scrolls sideways fades where it goes on: nothing else on a telephone says so. Browsers that know no
 # animation by scrolling show it as it is. (Streamlit leaves out a style that has anything like a tag in it.)
 DENSER = """<style>
@@ -47,6 +49,7 @@ DENSER = """<style>
     mask-image: linear-gradient(to right, transparent, black var(--left-fade), black calc(100% - var(--right-fade)), transparent);
   }
 }
+.stMainBlockContainer .stHorizontalBlock > .stElementContainer:has(> .stAlert) { order: 1; flex: 1 1 100%; }
 .stMainBlockContainer h3 { font-size: 1.2rem; }
 .stMainBlockContainer [data-testid="stPageLink"] p { white-space: normal; text-align: left; }
 @media (max-width: 640px) { .stMainBlockContainer table td { white-space: nowrap; } }

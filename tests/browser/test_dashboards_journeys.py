@@ -9,7 +9,7 @@ from clickhouse_connect.driver.client import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from dashboards.links import cell_address
-from tests.browser.driven import CHROMIUM, browser, dashboards, drawn
+from tests.browser.driven import CHROMIUM, browser, dashboards, drawn, settled
 from tests.browser.labelled_cells import STUCK_CELL, STUCK_INSTANCE, labelled_store, store_cells
 from tests.browser.late_timers import LateTimer
 from tests.fixtures.databases import database, read_only_url
@@ -147,6 +147,19 @@ def test_a_table_fades_where_it_goes_on_sideways(served: str, context: BrowserCo
         scrolled = "(table, share) => { table.scrollLeft = share * (table.scrollWidth - table.clientWidth); }"
         page.locator("table").first.evaluate(scrolled, share)
         page.wait_for_function(FADES, arg=faded)
+
+
+def test_what_is_asked_in_vain_pushes_no_control_aside(served: str, context: BrowserContext) -> None:
+    page = context.new_page()
+    page.goto(f"{served}/?range=never&concurrency=none&sort=none")
+    settled(page, has_chart=False)
+    bar = page.get_by_test_id("stHorizontalBlock").first
+    expect(bar.get_by_test_id("stAlert")).to_have_count(3)
+    controls, said = (
+        [one.bounding_box() for one in bar.get_by_test_id(kind).all()] for kind in ("stWidgetLabel", "stAlert")
+    )
+    assert max(box["y"] for box in controls if box) < min(box["y"] for box in said if box)
+    assert len({box["width"] for box in said if box}) == 1, "each as wide as the page"
 
 
 def test_a_held_time_is_the_same_in_another_browser_and_zone(
