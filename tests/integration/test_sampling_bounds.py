@@ -248,6 +248,21 @@ def test_beside_cells_with_a_final_verdict_those_without_one_are_not_examined(cl
     assert {engine for engine, _ in left(clickhouse)} == {"just arrived", "not judged"}
 
 
+def test_what_is_near_either_end_of_a_long_odd_cell_is_kept(clickhouse: Client) -> None:
+    """A marked cell from 900 s to 2,100 s, over forty windows: 600 s before it and after it is everything kept."""
+    rounds = steady(3000, round_ms=1000.0)
+    changed(range(900, 2100), rounds, cell_id="bench")
+    changed([1500], rounds, graph_wall_time_ns=1_290_000_000)
+    store(clickhouse, rounds, EngineResource("near", host_name="a"))
+    judge(clickhouse)
+    Sampling(clickhouse, RULES).run()
+    began_s = rounds[0].started_at // S_NS
+    kept_cells = left(clickhouse)
+    assert kept_cells.pop(("near", "bench")) == 1200
+    # The last of the 10th began at 299 s; the 91st begins at 2,700 s, more than 600 s after 2,099 s.
+    assert sorted((int(cell) - began_s) // 30 for _, cell in kept_cells) == [*range(10, 30), *range(70, 90)]
+
+
 def test_what_is_missing_in_the_store_or_was_numbered_twice_is_lost(clickhouse: Client) -> None:
     def numbered_twice() -> Rounds:
         rounds = quiet()
