@@ -52,6 +52,7 @@ from collector.store.clickhouse import (
     without_password,
 )
 from collector.store.client import StoreClient
+from collector.store.damaged_parts import DamagedParts
 from collector.store.opening import StoreOpening, prepare_embedded
 from collector.store.retention import parsed_retention
 from collector.telemetry.clock_offsets import ClockWatch
@@ -241,7 +242,11 @@ class Collector:
             # Stays open, so that the engine does while others open and close their clients of it.
             prepare_embedded(starting.enter_context(self._open()))
             self._bound = self._start_bound(starting)
-        self._opening = opening = StoreOpening(self._open, settings.clickhouse_cluster, self._pinned)
+            damaged_parts = self._look_for_damaged_parts(starting)
+        else:
+            damaged_parts = None
+        opening = StoreOpening(self._open, settings.clickhouse_cluster, self._pinned, damaged_parts)
+        self._opening = opening
         starting.callback(opening.close)
         writer = Writer(spool, opening, self.metrics, self._limits, is_store_full=self._is_store_full)
         writer.start()
@@ -254,6 +259,14 @@ class Collector:
         self.metrics.registry.register(StoreMetrics(lambda: bound.state))
         self.health.watch("store", bound.trouble)
         return bound
+
+    def _look_for_damaged_parts(self, starting: ExitStack) -> DamagedParts:
+        settings = self.settings
+        nearly_full_bytes = max(2 * settings.disk_free_bytes_min, SpoolLimits().free_bytes_min)
+        parts = DamagedParts(self._store_client(starting), settings.data_dir, nearly_full_bytes)
+        self._keep_looking(starting, parts)
+        self.health.watch("parts", parts.trouble)
+        return parts
 
     def _store_client(self, starting: ExitStack) -> StoreClient:
         # The embedded engine answers in the end, and must not be closed under a statement.

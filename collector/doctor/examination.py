@@ -78,6 +78,7 @@ def _examine_store(
         yield store_checks.check_windows(client, files)
         yield store_checks.check_ttls(client, files, state.get("retention_pinned", {}))
         yield store_checks.check_expiry(client, now)
+        yield store_checks.check_damaged_parts(client)
         before = doors.read("/state").body
         counted = store_checks.Counted(client, now.date())
         yield from store_checks.check_contents(counted, before, doors.read("/state").body)

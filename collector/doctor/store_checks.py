@@ -20,6 +20,12 @@ _INSTANCES_TOLD: Final = 3
 _QUERY_S: Final = 1800
 """So far back a query of the catalogue looks by itself."""
 _HOUR_S: Final = 3600
+_DAMAGED: Final = """
+SELECT table, count(), any(path)
+FROM system.detached_parts
+WHERE database = currentDatabase() AND startsWith(ifNull(reason, ''), 'broken')
+GROUP BY table ORDER BY table
+"""
 _COUNTED_TABLES: Final = {"graph_executions": executions_by_day, "request_outcomes": outcomes_by_day}
 
 
@@ -87,6 +93,20 @@ def _ttl_told(table: str, wanted: TableRules, found: TableRules) -> str:
 
 def _kept_told(rules: TableRules) -> str:
     return f"for {counted(rules.ttl_days, 'day')}" if rules.ttl_days else "for ever"
+
+
+def check_damaged_parts(client: Client) -> Check:
+    """Whether parts of the store were found damaged whose rows could not be had again."""
+    rows = client.query(_DAMAGED).result_rows
+    if not rows:
+        return ok("rows of damaged parts", "none lost")
+    told = "; ".join(
+        f"{counted(parts, 'damaged part')} of {table}, whose rows are not all there any more"
+        for table, parts, _ in rows
+    )
+    return fault(
+        "damaged parts", told, f"put a backup back, or delete what is left of them to hear no more of it: {rows[0][2]}"
+    )
 
 
 def check_expiry(client: Client, now: datetime) -> Check:

@@ -26,10 +26,15 @@ _OF_THE_DATA = frozenset(
 _CANNOT_PARSE = "CANNOT_PARSE_"
 
 
+_OF_A_PART = ("MergeTree", "reading from part")
+"""Part of what is said where it was not a request that could not be read to its end, but a part of the store."""
+
+
 def of_the_data(error: BaseException) -> bool:
     """Whether the same batch fails again however often it is tried."""
     name = getattr(error, "name", None) or ""
-    return isinstance(error, ClickHouseError) and (name in _OF_THE_DATA or name.startswith(_CANNOT_PARSE))
+    is_named = name in _OF_THE_DATA or name.startswith(_CANNOT_PARSE)
+    return isinstance(error, ClickHouseError) and is_named and not any(said in str(error) for said in _OF_A_PART)
 
 
 def from_the_engine(error: BaseException) -> bool:

@@ -33,10 +33,10 @@ BACKUP_DISK = "backups"
 # A column of a part that is written has a buffer of 64 KiB, not of 1 MiB and more: for 20 codecs or 70 files at once that was 25 MB
 # in each insert, and up to 190 MB in each merge of rollups that have grown beyond 10 MB. What is stored is as small. A merge has
 # 1,024 rows in its hands, not 8,192: of a rollup's states that is 12 MB instead of 30, and takes no longer.
-# What a merge has replaced is let go of every 5 to 10 s: 27 KB a part. By default each table waits until it has 300 of those, or
-# for 5 minutes, so that in all there were up to 1,200, which came and went in waves. (How long a part must have been replaced is
-# 0 s in the embedded engine, before and now.) So that its sources are not gone before it is on disk, a merge of 1 MiB and more
-# is synced.
+# What a merge has replaced is kept for a minute (the embedded engine's own default is not at all), because a merge that a full disk
+# damaged is told from it (collector/store/damaged_parts.py), and then let go of every 5 to 10 s: 27 KB a part. By default each table
+# waits until it has 300 of those, or for 5 minutes, so that in all there were up to 1,200, which came and went in waves. So that
+# its sources are not gone before it is on disk, a merge of 1 MiB and more is synced.
 # A merge makes no statistics of every column: whoever asks loads those of each part, 4 KB a column, and they stay with the part.
 # How large the tables of past queries were is remembered of 1,000 queries, not of 10,000: the judge asks for other windows each time.
 # Every right but those to reach out of the engine: no FILE, URL, REMOTE, S3 or other SOURCES, no CLUSTER. So neither
@@ -48,6 +48,7 @@ _CONFIG = """<clickhouse>
         <concurrent_part_removal_threshold>1000000</concurrent_part_removal_threshold>
         <max_compress_block_size>65536</max_compress_block_size>
         <merge_max_block_size>1024</merge_max_block_size>
+        <old_parts_lifetime>60</old_parts_lifetime>
         <cleanup_delay_period>5</cleanup_delay_period>
         <cleanup_delay_period_random_add>0</cleanup_delay_period_random_add>
         <max_cleanup_delay_period>10</max_cleanup_delay_period>

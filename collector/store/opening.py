@@ -6,6 +6,7 @@ import structlog
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.httpclient import HttpClient
 
+from collector.store.damaged_parts import DamagedParts
 from collector.store.migrations import SchemaFile, all_schema_files, apply_schema, id_of, schema_files
 from collector.store.request_store import RequestStore
 from collector.store.retention import StoreRetention
@@ -36,15 +37,20 @@ class StoreOpening:
     """Called by one thread, each time it wants a store; the one before is closed.
 
     The schema is brought up to date each time: the server may be another one than before, without any. So is what
-    TACHOGRAPH_RETENTION pins, in days by table.
+    TACHOGRAPH_RETENTION pins, in days by table. Inserts into the embedded store count once `damaged_parts` has found them whole.
     """
 
     def __init__(
-        self, open_client: Callable[[], Client], cluster: str = "", pinned: Mapping[str, int] | None = None
+        self,
+        open_client: Callable[[], Client],
+        cluster: str = "",
+        pinned: Mapping[str, int] | None = None,
+        damaged_parts: DamagedParts | None = None,
     ) -> None:
         self._open_client = open_client
         self._pinned = pinned or {}
         self._cluster = cluster
+        self._damaged_parts = damaged_parts
         self._client: Client | None = None
         self.store_id = ""
         """Which store was opened last, as `id_of` has it; '' before the first."""
@@ -62,7 +68,7 @@ class StoreOpening:
         if changed := StoreRetention(client, self._cluster, self._pinned).pin():
             log.info("retention changed", **{table: f"{self._pinned[table]} days" for table in changed})
         self.store_id = id_of(client)
-        return RequestStore(client)
+        return RequestStore(client, self._damaged_parts.inserting) if self._damaged_parts else RequestStore(client)
 
     def close(self) -> None:
         """Close what is open."""

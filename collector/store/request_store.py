@@ -3,7 +3,8 @@
 One insert stores executions and outcomes together. ClickHouse decodes; see `schema/040_decode_otlp.sql`.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from clickhouse_connect.driver.client import Client
@@ -59,11 +60,17 @@ _READ_SETTINGS: Final[Mapping[str, Any]] = {
 class RequestStore:
     """Requests in ClickHouse. For one thread: a client runs one query at a time.
 
+    Args:
+        inserting: Entered around each insert with the client; raises where the insert has to be made again.
+
     Every method raises `clickhouse_connect`'s `ClickHouseError` as it comes.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(
+        self, client: Client, inserting: Callable[[Client], AbstractContextManager[None]] = lambda _: nullcontext()
+    ) -> None:
         self._client = client
+        self._inserting = inserting
         self._settings = _known_to(client, {**_INSERT_SETTINGS, **_schema_settings(client)})
         self._read_settings = _known_to(client, _READ_SETTINGS)
 
@@ -99,17 +106,18 @@ class RequestStore:
         one it is made here.
         """
         is_elsewhere = isinstance(self._client, HttpClient)
-        self._client.raw_insert(
-            "otlp_requests",
-            # The embedded engine's client writes pieces to a file; over HTTP they would be a request that cannot be repeated.
-            insert_block=b"".join(_frames(batch)) if is_elsewhere else _pieces(batch),
-            fmt="Protobuf",
-            compression=ENCODING if is_elsewhere else None,
-            settings={
-                **self._settings,
-                "insert_deduplication_token": token or token_of(one.request_id for one in batch),
-            },
-        )
+        with self._inserting(self._client):
+            self._client.raw_insert(
+                "otlp_requests",
+                # The embedded engine's client writes pieces to a file; over HTTP they would be a request that cannot be repeated.
+                insert_block=b"".join(_frames(batch)) if is_elsewhere else _pieces(batch),
+                fmt="Protobuf",
+                compression=ENCODING if is_elsewhere else None,
+                settings={
+                    **self._settings,
+                    "insert_deduplication_token": token or token_of(one.request_id for one in batch),
+                },
+            )
 
     def forget(self, batch: list[ReceivedRequest]) -> bool:
         """Forget what is noted of the outcome of these requests, so that they count once when they are inserted by another

@@ -65,7 +65,9 @@ import time
 from pathlib import Path
 from collector.store.clickhouse import open_store
 with open_store(Path(sys.argv[1])) as client:
-    client.command("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x")
+    kept = "SELECT value FROM system.merge_tree_settings WHERE name = 'old_parts_lifetime'"
+    print(client.query(kept).first_row[0])
+    client.command("CREATE TABLE t (x Int64) ENGINE = MergeTree ORDER BY x SETTINGS old_parts_lifetime = 1")
     replaced = "SELECT count() FROM system.parts WHERE table = 't' AND NOT active"
     for _ in range(2):
         for n in range(3):
@@ -112,11 +114,11 @@ def test_letting_go_of_many_parts_starts_no_threads_and_caches_have_a_bound(tmp_
     assert queries == 1_000
 
 
-def test_parts_that_a_merge_has_replaced_are_let_go_of_within_seconds_and_a_large_merge_is_synced(
+def test_parts_that_a_merge_has_replaced_are_let_go_of_within_seconds_of_their_minute_and_a_large_merge_is_synced(
     tmp_path: Path,
 ) -> None:
     """Without a word in the engine's configuration: after 30 s at first, then when there are 300, or after 5 minutes."""
-    assert opened(tmp_path, MERGER) == "0 6\nFalse\nTrue\n"
+    assert opened(tmp_path, MERGER) == "60\n0 6\nFalse\nTrue\n"
 
 
 def test_what_was_stored_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from collector.acceptance import StoreUnavailableError
-from collector.doctor.check import Check, Verdict
+from collector.doctor.check import Check, ToldErrors, Verdict
 from collector.doctor.door_checks import check_looks
 from collector.repeated_look import LookState, RepeatedLook
 from collector.telemetry.own_metrics import LookMetrics
@@ -81,7 +81,7 @@ def test_figures_tell_what_fails(look: Look) -> None:
 
 
 def checked(state: LookState) -> Check:
-    (check,) = check_looks({"looks": {"judging": state._asdict()}})
+    (check,) = check_looks({"looks": {"judging": state._asdict()}}, ToldErrors())
     return check
 
 
@@ -97,4 +97,4 @@ def test_the_doctor_says_what_is_not_done_for_how_long_and_why() -> None:
 
 
 def test_a_collector_that_tells_of_no_looks_is_not_asked_for_them() -> None:
-    assert list(check_looks({})) == []
+    assert list(check_looks({}, ToldErrors())) == []
