@@ -38,7 +38,7 @@ def telling_of_space(directory: Path, least_bytes: int = 0) -> Iterator[None]:
     try:
         yield
     except (CollectorError, ClickHouseError, OSError) as error:
-        if _says_so(error) or free_bytes_in(directory) < least_bytes:
+        if is_want_of_space(error) or free_bytes_in(directory) < least_bytes:
             raise NoSpaceError(f"no space left in {directory}: free some, or name another --data-dir") from error
         raise
 
@@ -49,5 +49,6 @@ def free_bytes_in(directory: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def _says_so(error: BaseException) -> bool:
+def is_want_of_space(error: BaseException) -> bool:
+    """Whether an error says that a disk is full, whoever met it."""
     return getattr(error, "errno", None) == errno.ENOSPC or any(said in str(error) for said in _SAID)

@@ -19,6 +19,7 @@ import tenacity
 from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from collector.acceptance import Outcome, ReceivedRequest, StoreUnavailableError, token_of
+from collector.disk_space import is_want_of_space
 from collector.errors import CollectorError
 from collector.spool.answers import Answers
 from collector.spool.database import DiskFullError, spool_error
@@ -325,7 +326,7 @@ class Drain:
         self._metrics.insert_failures.labels(name).inc()
         if of_the_data(error):
             return
-        expected = isinstance(error, ClickHouseError | CollectorError)
+        expected = isinstance(error, ClickHouseError | CollectorError) or is_want_of_space(error)
         log.warning("not storing", error=first_line(error), exc_info=None if expected else error)
         if not self._trouble:
             self._since = time.monotonic()

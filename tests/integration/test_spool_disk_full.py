@@ -1,5 +1,6 @@
 """A disk that is full: refusals, no crash, no corrupt spool, and full recovery. On a small file system of its own."""
 
+import errno
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -186,3 +187,18 @@ def test_the_spools_own_log_takes_no_room_from_requests_once_all_is_stored(small
         assert bytes_on_disk(written.spool.file) < 8 * 1024 * 1024
         leave_free(small_disk, 2_500_000)
         assert retried(written, large(9))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [sqlite3.OperationalError("database or disk is full"), OSError(errno.ENOSPC, "No space left on device")],
+    ids=["the spool's file", "what the driver lays down for the engine"],
+)
+def test_a_full_disk_is_told_without_a_traceback_whoever_meets_it(tmp_path: Path, error: Exception) -> None:
+    store = FakeStore()
+    store.faults.append(error)
+    with writing(store, tmp_path) as written, capture_logs() as logs:
+        assert written.writer.accept(request(1), "http").result(30).stored == 1
+        eventually(lambda: written.spool.state().pending_requests == 0)
+    (told,) = [log for log in logs if log["event"] == "not storing"]
+    assert told["exc_info"] is None
