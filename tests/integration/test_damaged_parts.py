@@ -14,8 +14,11 @@ from collector.doctor.check import Verdict
 from collector.doctor.store_checks import check_damaged_parts
 from collector.store.client import StoreClient
 from collector.store.damaged_parts import DamagedParts
+from tests.fixtures.databases import SERVER_URL
 from tests.fixtures.query_rows import insert, round_of
 from tests.fixtures.short_files import SPANS
+
+pytestmark = pytest.mark.skipif(bool(SERVER_URL), reason="a server's files are not ours to look at")
 
 ROOT = Path(__file__).parents[2]
 ACTIVE = (
