@@ -124,42 +124,74 @@ def true_tokens(timeline: Timeline, stretches: list[Stretch], started: Ints, lan
     if not len(measured) or rounds.max() < ROUNDS_MIN or np.isnan(drafts).all():
         return believed
     which = np.searchsorted([stretch.from_ns for stretch in stretches[1:]], started, side="right")
-    reference = int(np.nanargmax(np.where(np.isnan(drafts), -1, drafts)))
+    known = np.isfinite(drafts)
+    drafts = np.where(known, drafts, 0.0)
+    reference = np.arange(len(drafts)), np.where(known, drafts, -1.0).argmax(axis=1)
     per_lane = believed / lanes[:, None]
-    remembered = acceptance_giving(per_lane[:, reference], drafts[reference])
+    remembered = np.where(known.any(axis=1), acceptance_giving(per_lane[reference], drafts[reference]), np.nan)
     trials = rounds[which] * lanes
     weight = trials / (trials + np.where(np.abs(measured[which] - remembered) > REMEMBERED_OFF, 0, REMEMBERED_TRIALS))
     acceptance = weight * measured[which] + (1 - weight) * remembered
     result = believed.copy()
-    for graph in np.flatnonzero(drafts > 0):
-        shape = (per_lane[:, graph] - 1) / (emitted_per_lane(remembered, drafts[graph]) - 1)
+    for graph in np.flatnonzero((drafts > 0).any(axis=0)):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shape = (per_lane[:, graph] - 1) / (emitted_per_lane(remembered, drafts[:, graph]) - 1)
         usual = float(np.median(shape[np.isfinite(shape)])) if np.isfinite(shape).any() else 1.0
         usual = 1.0 if not abs(usual - 1) > SHAPE_TOLERANCE else usual
-        tokens = lanes * (1 + usual * (emitted_per_lane(acceptance, drafts[graph]) - 1))
+        tokens = lanes * (1 + usual * (emitted_per_lane(acceptance, drafts[:, graph]) - 1))
         enough: Bools = (rounds[which] >= ROUNDS_MIN) & np.isfinite(believed[:, graph]) & np.isfinite(remembered)
+        enough &= drafts[:, graph] > 0
         result[enough, graph] = tokens[enough]
     return result
 
 
 def _drafts_per_lane(timeline: Timeline, lanes: Floats, believed: Floats) -> Floats:
-    """Drafts a lane of each graph, NaN where unknown: as executed, else from the expectation beside a known one."""
-    found: dict[int, list[float]] = {}
-    for graph, e in zip(timeline.graph.tolist(), timeline.executions, strict=True):
-        if e.batch_tokens_drafted and e.batch_lanes:
-            found.setdefault(graph, []).append(e.batch_tokens_drafted / e.batch_lanes)
-    drafts = np.full(len(timeline.names), np.nan)
-    for graph, values in found.items():
-        drafts[graph] = np.median(values)
-    if not found or not len(lanes):
+    """By decision and graph: drafts a lane, NaN where unknown. Of one budget, the more lanes share it the fewer."""
+    rounds = _drafted(timeline)
+    drafts = np.full(believed.shape, np.nan)
+    for size in np.unique(lanes):
+        rows = np.flatnonzero(lanes == size)
+        drafts[rows] = _drafts_at(float(size), rounds, believed[rows])
+    return drafts
+
+
+def _drafted(timeline: Timeline) -> Floats:
+    """Of every round with drafts: its graph, lanes, drafts a lane, and the tokens that it could verify."""
+    rounds = [
+        (
+            graph,
+            e.batch_lanes,
+            e.batch_tokens_drafted / e.batch_lanes,
+            max(e.batch_verification_budget or 0, e.batch_lanes + e.batch_tokens_drafted),
+        )
+        for graph, e in zip(timeline.graph.tolist(), timeline.executions, strict=True)
+        if e.batch_tokens_drafted and e.batch_lanes
+    ]
+    return np.array(rounds, dtype=np.float64).reshape(-1, 4)
+
+
+def _drafts_at(lanes: float, rounds: Floats, believed: Floats) -> Floats:
+    """Of each graph with so many lanes: as executed, else from the expectation beside a known one."""
+    drafts = np.full(believed.shape[1], np.nan)
+    if not len(rounds):
         return drafts
+    graph, size, each, budget = rounds.T
+    at_size = size == lanes
+    if not at_size.any():
+        # No graph had drafts with so many: as the budgets of those that had with others would be shared.
+        at_size, each = np.ones(len(size), dtype=np.bool_), np.clip(budget / lanes - 1, 0.0, each.max())
+    for known in np.unique(graph[at_size]).astype(int):
+        drafts[known] = np.median(each[at_size & (graph == known)])
     reference = int(np.nanargmax(drafts))
     candidates = np.isfinite(believed).any(axis=0)
     per_lane = np.full(len(drafts), np.nan)
-    per_lane[candidates] = np.nanmedian((believed / lanes[:, None])[:, candidates], axis=0)
+    per_lane[candidates] = np.nanmedian((believed / lanes)[:, candidates], axis=0)
+    unknown = np.flatnonzero(np.isnan(drafts) & (np.nan_to_num(per_lane) > 1.001))
+    if not len(unknown):
+        return drafts
     remembered = float(acceptance_giving(per_lane[reference : reference + 1], drafts[reference : reference + 1])[0])
     steps = np.arange(0, 16, 1 / 32)
     table = emitted_per_lane(remembered, steps)
-    for graph in np.flatnonzero(np.isnan(drafts) & np.isfinite(per_lane)):
-        if per_lane[graph] > 1.001:
-            drafts[graph] = steps[min(int(np.searchsorted(table, per_lane[graph])), len(steps) - 1)]
+    for one in unknown:
+        drafts[one] = steps[min(int(np.searchsorted(table, per_lane[one])), len(steps) - 1)]
     return drafts
