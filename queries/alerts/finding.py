@@ -9,8 +9,8 @@ import structlog
 from queries.alerts.book import Entry, Identity, with_finding
 from queries.alerts.bounded import Call, Calls, TooSlowError
 from queries.errors import QueriesError
-from queries.findings.findings import Diagnosis, EstimateInflation, Kind, Poison
-from queries.postmortem.story import cause_of
+from queries.findings.findings import Diagnosis, EstimateInflation, Finding, Poison, SpeedChange
+from queries.postmortem.story import cause_of, words_of
 from queries.record import executions_of, sampled_away
 
 WAIT_S: Final = 5.0
@@ -121,15 +121,22 @@ def in_words(diagnosis: Diagnosis, cell: str, at: datetime, executions_dropped: 
     """
     if diagnosis.is_well:
         return ""
-    label = cause_of(diagnosis) if diagnosis.label is Kind.HEALTHY else diagnosis.label.value.replace("_", " ")
+    of_label = (finding for finding in diagnosis.findings if finding.kind is diagnosis.label)
+    label = next(map(_named, of_label), "") or cause_of(diagnosis)
     said_first = [sampled_away(executions_dropped)] if executions_dropped else []
     lines = [*said_first, f"Cell {cell}, as of {at:%Y-%m-%d %H:%M:%S} UTC:", f"{label}: {_cost(diagnosis)}"]
     for finding in diagnosis.findings[:2]:
-        lines.append(f"- {finding.kind.value.replace('_', ' ')} since {_clock(finding.since_ns)}:")
+        lines.append(f"- {_named(finding)} since {_clock(finding.since_ns)}:")
         lines += [f"  {evidence.says}" for evidence in finding.evidence[:2]]
         if isinstance(finding, EstimateInflation):
             lines += [_poison(poison) for poison in finding.poisons[:1]]
     return "\n".join(lines)[:2000]
+
+
+def _named(finding: Finding) -> str:
+    """What kind a finding is of; not by a cause that the record cannot tell from another."""
+    unsure = isinstance(finding, SpeedChange) and not finding.others_seen
+    return words_of(finding) if unsure else finding.kind.value.replace("_", " ")
 
 
 def _cost(diagnosis: Diagnosis) -> str:

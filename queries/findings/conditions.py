@@ -6,6 +6,7 @@ import numpy as np
 
 from engine_hooks.commands.counting import counted
 from queries.findings.acceptance import Stretch
+from queries.findings.batch import BatchSizes
 from queries.findings.evidence import Witness
 from queries.findings.findings import AcceptanceCollapse, BeingInPlain, Finding, Kind, Verdict
 from queries.findings.record import CellRecord
@@ -58,6 +59,44 @@ def acceptance_collapse_of(timeline: Timeline, stretches: list[Stretch], witness
         ),
         acceptance_before=before.acceptance,
         acceptance_after=after.acceptance,
+    )
+
+
+def batch_changed_of(batch: BatchSizes, witness: Witness) -> Finding | None:
+    """GPU times went with the batch: why some that moved are no finding."""
+    timeline, rows = batch.timeline, np.flatnonzero(batch.timeline.decoding)
+    changed = rows[1:][np.diff(batch.lanes[rows]) != 0]
+    if not batch.matters or not len(changed):
+        return None
+    at_ns = int(timeline.started[changed[0]])
+    low, high = int(batch.lanes[rows].min()), int(batch.lanes[rows].max())
+    graph = int(np.bincount(timeline.graph[rows]).argmax())
+    factor = float(batch.factors(np.array([high]))[0, graph] / batch.factors(np.array([low]))[0, graph])
+    went = f"The batch changed {counted(len(changed), 'time')}, between {low} and {high} lanes"
+    also = ""
+    if len(changed) == 1:
+        after_s = (at_ns - timeline.since_ns) / 1e9
+        when = f"{after_s:.1f} s into the cell" if after_s >= 0 else f"{-after_s:.1f} s before the cell"
+        went = f"The batch went from {batch.lanes[changed[0] - 1]:.0f} to {batch.lanes[changed[0]]:.0f} lanes {when}"
+        also = ", so that another cause at that moment would not show"
+    since_ns = max(at_ns, timeline.since_ns)
+    return Finding(
+        Kind.BATCH_CHANGED,
+        since_ns,
+        timeline.until_ns,
+        (timeline.until_ns - since_ns) / max(timeline.until_ns - timeline.since_ns, 1),
+        0.0,
+        0.0,
+        0.9 if len(changed) > 1 else 0.8,
+        (
+            witness.that(
+                f"{went}, and GPU times with it: {timeline.names[graph]} takes {factor:.2f} times as long at {high} lanes "
+                f"as at {low}. GPU times at different batch sizes are not compared{also}.",
+                "executions",
+                sequences=timeline.sequence[changed].tolist(),
+                gpu_time_ratio=(factor, "ratio"),
+            ),
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from queries.findings.batch import BatchSizes, batch_sizes_of
 from queries.findings.lateness import late_ratios
 from queries.findings.steps import steps_of
 from queries.findings.timeline import Floats, Ints, Timeline
@@ -40,6 +41,8 @@ class Costs:
     """By execution of the timeline: how long a slow host usually takes for it, in ns; 0 where the host is not slow."""
     stumble: Ints
     """By execution of the timeline: idle time before it that neither a slow host nor a handoff explains, in ns."""
+    batch: BatchSizes
+    """What the batch does to GPU times."""
 
     @property
     def total(self) -> Floats:
@@ -49,13 +52,15 @@ class Costs:
 
 def costs_of(timeline: Timeline) -> Costs:
     """The true costs over a timeline."""
-    gpu = _Levels(timeline).gpu_times()
+    batch = batch_sizes_of(timeline)
+    gpu = _Levels(batch.alike).gpu_times()
+    gpu = gpu * batch.factors(batch.in_bins(len(gpu)))
     ratio = late_ratios(timeline, gpu)
     late = np.where(ratio > 0, (ratio - 1) * gpu, 0)
     handoff = np.repeat(_handoffs(timeline, len(gpu))[:, None], gpu.shape[1], axis=1)
     slow = _slow_times(timeline, ratio)
     stumble = _stumbles(timeline, slow, handoff[:, 0])
-    return Costs(gpu, np.where(handoff > 0, 0, late), handoff, ratio, slow, stumble)
+    return Costs(gpu, np.where(handoff > 0, 0, late), handoff, ratio, slow, stumble, batch)
 
 
 def _slow_times(timeline: Timeline, ratio: Floats) -> Floats:

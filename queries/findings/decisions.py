@@ -7,6 +7,7 @@ import numpy as np
 
 from engine_hooks.contract.execution import GraphExecution
 from queries.findings.acceptance import Stretch, true_tokens
+from queries.findings.batch import BatchSizes
 from queries.findings.costs import Costs
 from queries.findings.timeline import Bools, Floats, Ints, Timeline
 
@@ -40,6 +41,8 @@ class Decisions:
     """By execution of the timeline, as in `Costs`."""
     trials: float
     """First drafts of a lane that the acceptance rests on."""
+    untold: Bools
+    """By decision and graph: better or not, by what it costs at this batch size, and that was never measured."""
 
     @property
     def believed_rates(self) -> Floats:
@@ -106,16 +109,53 @@ def decisions_of(timeline: Timeline, costs: Costs, stretches: list[Stretch]) -> 
         believed[n, columns] = e.scheduler_candidate_expected_tokens
     row = np.array(rows, dtype=np.int64)
     lanes = np.array([e.batch_lanes or 1 for e in chosen_from], dtype=np.float64)
-    total = costs.total[timeline.bins[row]]
+    total = costs.total[timeline.bins[row]] + _for_the_batch(timeline, costs, row)
     chosen = timeline.graph[row]
     on_time = costs.slow[row] == 0
-    total = np.where(np.isnan(total), _from_estimates(estimates, chosen, total, on_time), total)
+    charged = estimates - usual_overhead(estimates, chosen, total, on_time)
+    total = np.where(np.isnan(total), _from_charges(charged, costs.batch, costs.batch.lanes[row]), total)
     total[np.isnan(estimates)] = np.nan
     started = timeline.started[row]
     tokens = true_tokens(timeline, stretches, started, lanes, believed)
+    total, untold = _as_far_as_measured(costs.batch, row, total, tokens, chosen)
     plain = _plain(timeline, believed, lanes)
     trials = float(lanes.mean()) * max((stretch.rounds for stretch in stretches), default=0)
-    return Decisions(timeline, row, chosen, estimates, believed, tokens, total, plain, on_time, costs.stumble, trials)
+    return Decisions(
+        timeline, row, chosen, estimates, believed, tokens, total, plain, on_time, costs.stumble, trials, untold
+    )
+
+
+def _for_the_batch(timeline: Timeline, costs: Costs, row: Ints) -> Floats:
+    """What the batch of each decision adds to the costs at the batch that its bin mostly had."""
+    if not costs.batch.matters:
+        return np.zeros((len(row), costs.gpu.shape[1]))
+    bins = timeline.bins[row]
+    usual = costs.batch.factors(costs.batch.in_bins(len(costs.gpu)))[bins]
+    return np.asarray(costs.gpu[bins] * (costs.batch.factors(costs.batch.lanes[row]) / usual - 1))
+
+
+def _as_far_as_measured(
+    batch: BatchSizes, row: Ints, costs: Floats, tokens: Floats, chosen: Ints
+) -> tuple[Floats, Bools]:
+    """Costs that hold at each decision's batch size, NaN where they do not; and where that leaves open which is better.
+
+    A larger batch takes no less time and, as a rule, no more than in proportion: where a graph is better or worse than
+    the chosen one either way, it is known to be.
+    """
+    lanes, untold = batch.lanes[row], np.zeros(costs.shape, dtype=np.bool_)
+    if batch.compared(lanes).all():
+        return costs, untold
+    costs, own = costs.copy(), tokens[np.arange(len(row)), chosen] / costs[np.arange(len(row)), chosen]
+    elsewhere = ~batch.compared(lanes) & np.isfinite(costs)
+    for graph in np.flatnonzero(elsewhere.any(axis=0)).tolist():
+        among, sizes = np.flatnonzero(elsewhere[:, graph]), batch.lanes_of(graph)
+        nearest = sizes[np.abs(np.log(sizes / lanes[among][:, None])).argmin(axis=1)]
+        times, cost = lanes[among] / nearest, costs[among, graph]
+        at_most, at_least = cost * np.maximum(times, 1), cost * np.minimum(times, 1)
+        surely, perhaps = (tokens[among, graph] / one > (1 + WORSE_BY) * own[among] for one in (at_most, at_least))
+        untold[among, graph] = surely != perhaps
+        costs[among, graph] = np.where(surely == perhaps, at_most, np.nan)
+    return costs, untold
 
 
 def _recorded(execution: GraphExecution) -> bool:
@@ -141,12 +181,21 @@ def usual_overhead(estimates: Floats, chosen: Ints, costs: Floats, on_time: Bool
     return max(float(np.median(fair)), 0.0) if len(fair) else 0.0
 
 
-def _from_estimates(estimates: Floats, chosen: Ints, costs: Floats, on_time: Bools) -> Floats:
-    """The cost of a graph that was never executed: the least that it was charged, less what is usually added."""
-    overhead = usual_overhead(estimates, chosen, costs, on_time)
-    with np.errstate(invalid="ignore"):
-        least = np.min(np.where(np.isnan(estimates), np.inf, estimates), axis=0) - overhead
-    return np.broadcast_to(np.where(np.isfinite(least), np.maximum(least, 1), np.nan), estimates.shape)
+def _from_charges(charged: Floats, batch: BatchSizes, lanes: Floats) -> Floats:
+    """The cost of a graph that was never executed: the least that it was charged, at batch sizes that compare.
+
+    Args:
+        charged: Its estimates, less what is usually added.
+        batch: What the batch does.
+        lanes: Of each decision.
+    """
+    factors, group = batch.factors(lanes), batch.group_of(lanes)
+    charged = np.where(np.isnan(charged), np.inf, charged / factors)
+    result = np.full(charged.shape, np.nan)
+    for one in np.unique(group):
+        least = charged[group == one].min(axis=0)
+        result[group == one] = np.where(np.isfinite(least), np.maximum(least, 1), np.nan)
+    return np.asarray(result * factors)
 
 
 def _plain(timeline: Timeline, believed: Floats, lanes: Floats) -> Ints:

@@ -7,6 +7,7 @@ from queries.errors import CallError
 from queries.findings.acceptance import stretches_of
 from queries.findings.conditions import (
     acceptance_collapse_of,
+    batch_changed_of,
     clock_ahead_of,
     executions_lost_of,
     feedback_bound_of,
@@ -77,7 +78,8 @@ def diagnose(record: CellRecord) -> Diagnosis:
         host_bound,
         *stumbling_of(timeline, costs, stumbles_of(timeline, costs), harmless=harmless, witness=witness),
         acceptance_collapse_of(timeline, stretches, witness),
-        *speed_changes_of(timeline, witness),
+        *speed_changes_of(costs.batch.alike, witness),
+        batch_changed_of(costs.batch, witness),
         feedback_bound_of(timeline, witness),
         idle_of(timeline, witness),
         executions_lost_of(timeline, witness),

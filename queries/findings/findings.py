@@ -37,6 +37,8 @@ class Kind(StrEnum):
     beside them, too."""
     FEEDBACK_BOUND = "feedback_bound"
     """Most rounds need completion feedback, so that the device idles for the handoff. As it must be."""
+    BATCH_CHANGED = "batch_changed"
+    """GPU times go with the size of the batch, which changed: they are compared at like batch sizes only. No fault."""
     IDLE = "idle"
     """The engine had no work."""
     EXECUTIONS_LOST = "executions_lost"
@@ -174,6 +176,8 @@ class PlainSpan:
     poisoned_before: bool
     """Such an estimate was inflated already when the cell begins; what had lifted it is in `poisoned_by` if stored."""
     ended: Ending
+    unmeasured: str = ""
+    """Why nobody can say whether it was right: which cost was not measured; '' where it can be said."""
 
     @property
     def seconds(self) -> float:
@@ -259,6 +263,8 @@ class SpeedChange(Finding):
     """GPU time after over before."""
     timed_by_host: bool = False
     """The times were taken by the host's clock, so that they tell nothing of the GPU's."""
+    others_seen: bool = True
+    """Other graphs were executed before and after. Where none was, one that slowed by itself looks like the clock."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +287,7 @@ class Verdict(StrEnum):
     NO_CHOICE = "no choice"
     """There is no speculative graph."""
     UNKNOWN = "unknown"
-    """What the scheduler chose from was not recorded, so that nobody can say."""
+    """What the scheduler chose from was not recorded, or not what it costs at that batch size: nobody can say."""
 
 
 @dataclass(frozen=True)
@@ -297,11 +303,13 @@ class BeingInPlain:
     truly_best_fraction: float | None
     """Of the wall time in plain decode: where it was truly best, within 1 %. `None` without any."""
     spans: tuple[PlainSpan, ...]
+    unmeasured: str = ""
+    """As `PlainSpan.unmeasured`, of most of the time in plain decode."""
 
     @property
     def seconds_wrong(self) -> float:
         """Length of the spans in which plain decode was the worse choice."""
-        return sum(span.seconds for span in self.spans if not span.right)
+        return sum(span.seconds for span in self.spans if not (span.right or span.unmeasured))
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,10 @@ def being_in_plain(timeline: Timeline, decisions: Decisions | None, estimates: E
         return BeingInPlain(Verdict.UNKNOWN if plain_ns else Verdict.NONE, fraction, stuck, None, ())
     spans = tuple(_spans(decisions, estimates))
     best = _truly_best_fraction(decisions, decisions.in_plain)
-    return BeingInPlain(_verdict(best, stuck, spans), fraction, stuck, best, spans)
+    verdict, unmeasured = _verdict(best, stuck, spans), _unmeasured(decisions, decisions.in_plain)
+    if unmeasured and (spans or stuck):
+        return BeingInPlain(Verdict.UNKNOWN, fraction, stuck, None, spans, unmeasured)
+    return BeingInPlain(verdict, fraction, stuck, best, spans)
 
 
 def _speculative_candidates(decisions: Decisions) -> bool:
@@ -51,7 +54,20 @@ def _verdict(best: float | None, stuck: bool, spans: tuple[PlainSpan, ...]) -> V
     return Verdict.WRONG if best <= WRONG_UP_TO else Verdict.MIXED
 
 
+def _unmeasured(decisions: Decisions, among: Bools) -> str:
+    """What is not known of most of the time of these decisions; '' where enough is."""
+    weights, untold = decisions.weights_ns, decisions.untold.any(axis=1) & among
+    if weights[untold].sum() <= MOSTLY * weights[among].sum():
+        return ""
+    row = int(decisions.row[np.flatnonzero(untold)[0]])
+    graphs = ", ".join(
+        decisions.timeline.names[graph] for graph in np.flatnonzero(decisions.untold[untold].any(axis=0))
+    )
+    return f"the cost of {graphs} at {decisions.timeline.executions[row].batch_lanes} lanes was not measured"
+
+
 def _truly_best_fraction(decisions: Decisions, among: Bools) -> float | None:
+    among = among & ~decisions.untold.any(axis=1)
     weights = decisions.weights_ns[among]
     return float(weights @ decisions.truly_best[among]) / float(weights.sum()) if weights.sum() else None
 
@@ -75,8 +91,8 @@ def _span(decisions: Decisions, estimates: Estimates, first: int, after: int) ->
     best = _truly_best_fraction(decisions, among) or 0.0
     believed, believed_other = _margin(decisions, decisions.believed_rates, part == first)
     true, true_other = _margin(decisions, decisions.rates, among)
-    right = best >= MOSTLY
-    poisons, before = ((), False) if right else _poisoned_by(decisions, estimates, first)
+    right, unmeasured = best >= MOSTLY, _unmeasured(decisions, among)
+    poisons, before = ((), False) if right or unmeasured else _poisoned_by(decisions, estimates, first)
     return PlainSpan(
         from_sequence=int(timeline.sequence[decisions.row[first]]),
         to_sequence=int(timeline.sequence[decisions.row[after - 1]]),
@@ -93,6 +109,7 @@ def _span(decisions: Decisions, estimates: Estimates, first: int, after: int) ->
         poisoned_by=poisons,
         poisoned_before=before,
         ended=_ending(decisions, estimates, after),
+        unmeasured=unmeasured,
     )
 
 

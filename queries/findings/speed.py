@@ -227,6 +227,7 @@ def _finding(timeline: Timeline, course: Course, witness: Witness) -> SpeedChang
         graphs=tuple(timeline.names[graph] for graph in graphs),
         ratio=ratio,
         timed_by_host=by_host,
+        others_seen=bool(course.others) or course.seen,
     )
 
 

@@ -45,6 +45,7 @@ WORDS: Final = {
     Kind.GRAPH_REGRESSION: "a graph became slower",
     Kind.CLOCK_DRIFT: "the GPU's clock drifted",
     Kind.FEEDBACK_BOUND: "most rounds wait for completion feedback",
+    Kind.BATCH_CHANGED: "GPU times went with the batch size",
     Kind.IDLE: "the engine had no work for a while",
     Kind.EXECUTIONS_LOST: "executions were lost",
     Kind.CLOCK_AHEAD: "the host's clock is ahead",
@@ -176,6 +177,8 @@ def cause_of(diagnosis: Diagnosis) -> str:
 def uncaused(diagnosis: Diagnosis) -> str:
     """What is known of a cell that lost throughput, or may have, and whose record shows no cause of it."""
     over = diagnosis.overcharge
+    if diagnosis.being_in_plain.unmeasured:
+        return f"whether rightly cannot be told: {diagnosis.being_in_plain.unmeasured}"
     if over is None:
         unjudged = diagnosis.being_in_plain.verdict in (Verdict.UNKNOWN, Verdict.NONE)
         return "what it chose from is not recorded" if unjudged else "no cause in the record"
@@ -197,9 +200,12 @@ def _how(verdict: Verdict) -> str:
 
 
 def words_of(finding: Finding) -> str:
-    """What a finding is about: by the host's clock, nothing can be said of the GPU's."""
+    """What a finding is about: by the host's clock, or of one graph alone, nothing can be said of the GPU's."""
     if isinstance(finding, SpeedChange) and finding.kind is Kind.CLOCK_DRIFT and finding.timed_by_host:
         return "times by the host's clock moved"
+    if isinstance(finding, SpeedChange) and not finding.others_seen:
+        became = "slower" if finding.ratio > 1 else "faster"
+        return f"{', '.join(finding.graphs)} became {became}, and whether others did was not seen"
     return WORDS[finding.kind]
 
 
@@ -314,6 +320,8 @@ def _sentences(finding: Finding) -> Iterator[Sentence]:
 
 def _said_of(span: PlainSpan) -> str:
     verdict = "rightly" if span.right else "wrongly"
+    if span.unmeasured:
+        verdict = f"whether rightly cannot be told ({span.unmeasured}),"
     ended = f"{span.ended.of_a_cell}" + (f" of {span.ended.graph}" if span.ended.graph else "")
     return (
         f"From sequence {span.from_sequence} to {span.to_sequence}, {span.seconds:.1f} s and {span.decisions:,} "

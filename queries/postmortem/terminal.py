@@ -17,7 +17,9 @@ from queries.postmortem.sql_behind import sql_behind
 from queries.postmortem.story import Chapter, Second, Story, cause_of
 from queries.postmortem.told import ToldRange
 
-_HARMLESS = frozenset({Kind.PLAIN_RIGHT, Kind.HARMLESS_DELAY, Kind.FEEDBACK_BOUND, Kind.IDLE, Kind.NO_SPECULATION})
+_HARMLESS = frozenset(
+    {Kind.PLAIN_RIGHT, Kind.HARMLESS_DELAY, Kind.FEEDBACK_BOUND, Kind.BATCH_CHANGED, Kind.IDLE, Kind.NO_SPECULATION}
+)
 _MIXED_ABOVE = 0.2
 """A second is drawn mixed when plain and speculative rounds each took more than this share of it."""
 
