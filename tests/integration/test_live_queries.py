@@ -139,6 +139,27 @@ def test_hours_are_settled_as_the_sketches_add_up(clickhouse: Client) -> None:
     assert {(row["rollup"], *row["differing"]) for row in differences(clickhouse)} == {("graph_hours", "GPU time")}
 
 
+@pytest.mark.parametrize(("small_until", "slowed"), [(29, None), (15, 34 / 31 - 1)])
+def test_what_looks_slower_is_left_to_the_executions(
+    clickhouse: Client, small_until: int, slowed: float | None
+) -> None:
+    """The hours know no batch: 34 ms at 24 lanes after 31 at 8 may be the batch, and are not where 24 took 31 as well."""
+    windows = [
+        round_of(
+            36 * w + n, 30_000 * w + 800 * n, "P128", 31 if w < 29 else 34, batch_lanes=8 if w < small_until else 24
+        )
+        for w in range(40)
+        for n in range(36)
+    ]
+    insert(clickhouse, windows)
+    newest = ask(clickhouse, "engines", **EVERYTHING)[0]["last_received_at"]
+    at = {"at": newest + timedelta(seconds=150), "lookback_s": 86_400}
+    judge_cells(clickhouse, AGES_S)
+    (told,), (exact,) = ask(clickhouse, "live_regressed", **at), ask(clickhouse, "regressed_graphs", **at)
+    assert (told["slowed_fraction"] > 0.02, told["judged"]) == (True, False)
+    assert exact["slowed_fraction"] == (pytest.approx(slowed, abs=0.02) if slowed else None)
+
+
 def same_of_the_settled(client: Client, at: dict[str, Any]) -> None:
     told, exact = ask(client, "live_regressed", **at), ask(client, "regressed_graphs", **at)
     assert exact

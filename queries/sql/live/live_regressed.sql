@@ -5,6 +5,7 @@
 -- parameter recent_s: UInt32 = 180 | Without a complete cell that arrived within this, nothing is known of an engine, in s.
 -- parameter windows_before_min: UInt32 = 10 | No verdict with a history of fewer 30 s windows that executed the graph.
 -- parameter executions_min: UInt32 = 20 | Windows with fewer executions of the graph do not count.
+-- parameter slowed_above: Float64 = 0.02 | A graph that is slower by more than this fraction is not judged: its batch may explain it, which only executions tell.
 -- parameter unsettled_for_s: UInt32 = 120 | What arrived may wait so long to be settled, in s; `judged` tells where it waits longer.
 -- parameter service_instance_id: String = '' | One engine instance; '' is any.
 -- parameter limit: UInt64 = 10000 | At most so many graphs, the most slowed first.
@@ -17,7 +18,7 @@
 -- column gpu_time_history_ns [ns] | 95th percentile, over the windows before, of the same: what it cost at its slowest.
 -- column windows_now [windows] | Windows of now.
 -- column windows_before [windows] | Windows before.
--- column judged [] | What arrived was settled within unsettled_for_s; else `regressed_graphs` knows more, and the row may say nothing.
+-- column judged [] | What arrived was settled within unsettled_for_s, and nothing looks slower than slowed_above; else `regressed_graphs` knows more, and the row may say nothing, or what the batch explains.
 -- table: host_name, graph_name, slowed_fraction, gpu_time_now_ns, gpu_time_history_ns, windows_now, windows_before
 -- example: tachograph query live_regressed --param lookback_s=21600
 SELECT
@@ -30,7 +31,7 @@ SELECT
     quantileExactIf(0.95)(median_ns, is_counted AND NOT is_now) AS gpu_time_history_ns,
     countIf(is_counted AND is_now) AS windows_now,
     countIf(is_counted AND NOT is_now) AS windows_before,
-    toBool(any(h.is_settled)) AS judged
+    toBool(any(h.is_settled) AND ifNull(slowed_fraction <= {slowed_above:Float64}, true)) AS judged
 FROM
 (
     SELECT
@@ -73,6 +74,6 @@ LEFT ARRAY JOIN
         AND received_at > subtractSeconds({at:DateTime64(9, 'UTC')}, {lookback_s:UInt32}), executions, windows_received_at) AS is_counted,
     arrayMap(window -> window >= now_since, windows_started_at) AS is_now
 GROUP BY service_instance_id, graph_name
-HAVING NOT judged OR (windows_now >= 3 AND windows_before >= {windows_before_min:UInt32})
+HAVING NOT any(h.is_settled) OR (windows_now >= 3 AND windows_before >= {windows_before_min:UInt32})
 ORDER BY slowed_fraction DESC, service_instance_id, graph_name
 LIMIT {limit:UInt64}
