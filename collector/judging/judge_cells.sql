@@ -203,7 +203,9 @@ WHERE (service_instance_id, cell) IN (SELECT arrayJoin(unjudged_cells))
 executions_to_read AS (
 SELECT
     *, cell, duration_ns, graph_gpu_time_ns, graph_wall_time_ns, graph_gpu_start_offset_ns, batch_tokens_accepted,
-    scheduler_estimate_ns, scheduler_estimate_gpu_ns, scheduler_expected_tokens
+    scheduler_estimate_ns, scheduler_estimate_gpu_ns, scheduler_expected_tokens,
+    -- Batches within a tenth of each other, mostly.
+    toUInt8(round(8 * log2(1 + greatest(ifNull(batch_lanes, 0), 0)))) AS like_lanes
 FROM graph_executions
 WHERE (service_instance_id, toStartOfInterval(started_at, INTERVAL 30 SECOND), cell) IN (SELECT arrayJoin(plan.windows))
     AND ('' = '' OR service_instance_id = '')
@@ -226,7 +228,16 @@ SELECT
     greatest(gap_median_ns, toInt64(round(feedback_share * handoff_median_ns)), 0) AS exposed_ns,
     gpu_time_median_ns + exposed_ns AS cost_ns,
     -- Where the GPU's own clock drifts within a cell, an estimate is right at its time though off the median.
-    quantileExact(0.9)(graph_gpu_time_ns) + exposed_ns AS cost_p90_ns
+    quantileExact(0.9)(graph_gpu_time_ns) + exposed_ns AS cost_p90_ns,
+    quantileExactMap(0.5)(map(like_lanes, graph_gpu_time_ns)) AS medians_by_lanes,
+    quantileExactMap(0.9)(map(like_lanes, graph_gpu_time_ns)) AS p90s_by_lanes,
+    sumMap(map(like_lanes, 1)) AS executions_by_lanes,
+    mapApply((lanes, ns) -> (lanes, ns + exposed_ns), medians_by_lanes) AS costs_by_lanes,
+    mapApply((lanes, ns) -> (lanes, ns + exposed_ns), p90s_by_lanes) AS costs_p90_by_lanes,
+    mapValues(maxMap(mapFilter((lanes, ns) -> executions_by_lanes[lanes] >= 5, medians_by_lanes))
+        OVER (PARTITION BY service_instance_id, graph_name)) AS usual_by_lanes,
+    -- The slowest batch over the fastest; 0 where the graph was executed with one only.
+    if(length(usual_by_lanes) > 1, arrayMax(usual_by_lanes) / arrayMin(usual_by_lanes), 0) AS batch_ratio
 FROM executions_to_read
 GROUP BY service_instance_id, cell, graph_name
 ),
@@ -238,7 +249,10 @@ SELECT
     p.4 AS measured_in,
     cost_ns,
     cost_p90_ns,
-    gpu_time_median_ns
+    gpu_time_median_ns,
+    costs_by_lanes,
+    costs_p90_by_lanes,
+    max(batch_ratio) OVER (PARTITION BY p.1) NOT BETWEEN 1 AND 1.025 AS batches_matter
 FROM (SELECT arrayJoin(plan.places) AS p) AS places
 INNER JOIN measured_in_cell AS m ON m.service_instance_id = places.p.1 AND m.cell = places.p.4 AND m.graph_name = places.p.3
 WHERE cost_ns > 0
@@ -255,8 +269,11 @@ SELECT
     scheduler_candidate_graphs AS graphs,
     scheduler_candidate_estimates_ns AS estimates_ns,
     scheduler_candidate_expected_tokens AS tokens,
-    arrayMap(graph -> if(has(m.graphs, graph), m.costs_ns[indexOf(m.graphs, graph)], NULL), graphs) AS costs_ns,
-    arrayMap(graph -> if(has(m.graphs, graph), m.costs_p90_ns[indexOf(m.graphs, graph)], NULL), graphs) AS costs_p90_ns,
+    -- A graph that was never executed with like batches has no cost here where they matter.
+    arrayMap(graph -> multiIf(NOT has(m.graphs, graph), NULL, NOT m.batches_matter, m.costs_ns[indexOf(m.graphs, graph)],
+        nullIf(m.costs_by_lanes[indexOf(m.graphs, graph)][like_lanes], 0)), graphs) AS costs_ns,
+    arrayMap(graph -> multiIf(NOT has(m.graphs, graph), NULL, NOT m.batches_matter, m.costs_p90_ns[indexOf(m.graphs, graph)],
+        nullIf(m.costs_p90_by_lanes[indexOf(m.graphs, graph)][like_lanes], 0)), graphs) AS costs_p90_ns,
     arrayMap((estimate, cost) -> ifNull(estimate > cost * (1 + 0.1), false), estimates_ns, costs_p90_ns) AS overcharged,
     arrayMap((expected, estimate, cost) -> expected / if(ifNull(estimate > cost, false), assumeNotNull(cost), estimate), tokens, estimates_ns, costs_ns) AS rates,
     indexOf(graphs, graph_name) AS chosen,
@@ -266,7 +283,8 @@ SELECT
 FROM executions_to_read AS d
 INNER JOIN
 (
-    SELECT service_instance_id, cell, groupArray(graph) AS graphs, groupArray(cost_ns) AS costs_ns, groupArray(cost_p90_ns) AS costs_p90_ns
+    SELECT service_instance_id, cell, groupArray(graph) AS graphs, groupArray(cost_ns) AS costs_ns, groupArray(cost_p90_ns) AS costs_p90_ns,
+        groupArray(costs_by_lanes) AS costs_by_lanes, groupArray(costs_p90_by_lanes) AS costs_p90_by_lanes, any(batches_matter) AS batches_matter
     FROM measured_costs
     GROUP BY service_instance_id, cell
 ) AS m ON m.service_instance_id = d.service_instance_id AND m.cell = d.cell
@@ -303,7 +321,10 @@ plain_alternatives AS (
 SELECT
     service_instance_id,
     cell,
-    sumIf(plain_rate * graph_wall_time_ns, is_plain) / nullIf(sumIf(graph_wall_time_ns, is_plain), 0) AS plain_tokens_per_s,
+    -- Both of the same decisions, for a larger batch emits more.
+    if(countIf(is_plain AND best_rate > 0) > 0,
+        sumIf(plain_rate * graph_wall_time_ns, is_plain AND best_rate > 0) / sumIf(graph_wall_time_ns, is_plain AND best_rate > 0),
+        sumIf(plain_rate * graph_wall_time_ns, is_plain) / nullIf(sumIf(graph_wall_time_ns, is_plain), 0)) AS plain_tokens_per_s,
     sumIf(best_rate * graph_wall_time_ns, is_plain AND best_rate > 0)
         / nullIf(sumIf(graph_wall_time_ns, is_plain AND best_rate > 0), 0) AS speculative_tokens_per_s,
     anyHeavyIf(best_graph, is_plain AND best_rate > 0) AS best_speculative_graph,

@@ -20,7 +20,7 @@
 -- column plain_stretch_s [s] | From there to the last observed completion of the stretch.
 -- column tokens_per_s [tokens/s] | Tokens emitted / elapsed time of the cell; empty where none are reported.
 -- column plain_tokens_per_s [tokens/s] | Mean of expected tokens / measured cost of the plain rounds, weighted by their wall time.
--- column speculative_tokens_per_s [tokens/s] | The same of the best speculative candidate at those very decisions; empty where its cost was never measured.
+-- column speculative_tokens_per_s [tokens/s] | The same of the best speculative candidate at those very decisions; empty where its cost was never measured, or not with such a batch though times go with it.
 -- column best_speculative_graph [] | The speculative candidate that was best most often.
 -- column gain_percent [%] | What that would have given beyond plain decode; negative where plain decode was right.
 -- column turned_s [s] | Wall time of decisions that inflated estimates turned to a worse graph.

@@ -15,8 +15,11 @@ SELECT
     scheduler_candidate_graphs AS graphs,
     scheduler_candidate_estimates_ns AS estimates_ns,
     scheduler_candidate_expected_tokens AS tokens,
-    arrayMap(graph -> if(has(m.graphs, graph), m.costs_ns[indexOf(m.graphs, graph)], NULL), graphs) AS costs_ns,
-    arrayMap(graph -> if(has(m.graphs, graph), m.costs_p90_ns[indexOf(m.graphs, graph)], NULL), graphs) AS costs_p90_ns,
+    -- A graph that was never executed with like batches has no cost here where they matter.
+    arrayMap(graph -> multiIf(NOT has(m.graphs, graph), NULL, NOT m.batches_matter, m.costs_ns[indexOf(m.graphs, graph)],
+        nullIf(m.costs_by_lanes[indexOf(m.graphs, graph)][like_lanes], 0)), graphs) AS costs_ns,
+    arrayMap(graph -> multiIf(NOT has(m.graphs, graph), NULL, NOT m.batches_matter, m.costs_p90_ns[indexOf(m.graphs, graph)],
+        nullIf(m.costs_p90_by_lanes[indexOf(m.graphs, graph)][like_lanes], 0)), graphs) AS costs_p90_ns,
     arrayMap((estimate, cost) -> ifNull(estimate > cost * (1 + {overcharge_above:Float64}), false), estimates_ns, costs_p90_ns) AS overcharged,
     arrayMap((expected, estimate, cost) -> expected / if(ifNull(estimate > cost, false), assumeNotNull(cost), estimate), tokens, estimates_ns, costs_ns) AS rates,
     indexOf(graphs, graph_name) AS chosen,
@@ -26,7 +29,8 @@ SELECT
 FROM executions_to_read AS d
 INNER JOIN
 (
-    SELECT service_instance_id, cell, groupArray(graph) AS graphs, groupArray(cost_ns) AS costs_ns, groupArray(cost_p90_ns) AS costs_p90_ns
+    SELECT service_instance_id, cell, groupArray(graph) AS graphs, groupArray(cost_ns) AS costs_ns, groupArray(cost_p90_ns) AS costs_p90_ns,
+        groupArray(costs_by_lanes) AS costs_by_lanes, groupArray(costs_p90_by_lanes) AS costs_p90_by_lanes, any(batches_matter) AS batches_matter
     FROM measured_costs
     GROUP BY service_instance_id, cell
 ) AS m ON m.service_instance_id = d.service_instance_id AND m.cell = d.cell

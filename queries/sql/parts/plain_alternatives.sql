@@ -3,7 +3,10 @@
 SELECT
     service_instance_id,
     cell,
-    sumIf(plain_rate * graph_wall_time_ns, is_plain) / nullIf(sumIf(graph_wall_time_ns, is_plain), 0) AS plain_tokens_per_s,
+    -- Both of the same decisions, for a larger batch emits more.
+    if(countIf(is_plain AND best_rate > 0) > 0,
+        sumIf(plain_rate * graph_wall_time_ns, is_plain AND best_rate > 0) / sumIf(graph_wall_time_ns, is_plain AND best_rate > 0),
+        sumIf(plain_rate * graph_wall_time_ns, is_plain) / nullIf(sumIf(graph_wall_time_ns, is_plain), 0)) AS plain_tokens_per_s,
     sumIf(best_rate * graph_wall_time_ns, is_plain AND best_rate > 0)
         / nullIf(sumIf(graph_wall_time_ns, is_plain AND best_rate > 0), 0) AS speculative_tokens_per_s,
     anyHeavyIf(best_graph, is_plain AND best_rate > 0) AS best_speculative_graph,
