@@ -8,9 +8,9 @@ from engine_hooks.commands.counting import counted
 from queries.findings.acceptance import Stretch
 from queries.findings.batch import BatchSizes
 from queries.findings.evidence import Witness
-from queries.findings.findings import AcceptanceCollapse, BeingInPlain, Finding, Kind, Verdict
+from queries.findings.findings import AcceptanceCollapse, BeingInPlain, Finding, Kind, Verdict, Waiting, tokens_short
 from queries.findings.record import CellRecord
-from queries.findings.timeline import Timeline
+from queries.findings.timeline import IDLE_UNMARKED_NS, Timeline
 
 COLLAPSE_MIN: Final = 0.08
 """Acceptance has collapsed when it fell by at least this much."""
@@ -100,31 +100,45 @@ def batch_changed_of(batch: BatchSizes, witness: Witness) -> Finding | None:
     )
 
 
-def feedback_bound_of(timeline: Timeline, witness: Witness) -> Finding | None:
-    """Most rounds wait for completion feedback. It costs idle time, and nothing is wrong with it."""
+def feedback_bound_of(timeline: Timeline, witness: Witness) -> Waiting | None:
+    """Most rounds wait for the one before to be seen to end. It costs idle time; where it is marked, nothing is wrong."""
     rounds = timeline.in_cell & timeline.ordinary & timeline.decoding
     bound = rounds & timeline.feedback
     if not rounds.any() or bound.sum() < FEEDBACK_SHARE * rounds.sum():
         return None
-    idle_ns = int(timeline.gap[bound].sum())
-    return Finding(
+    is_marked = bool((rounds & timeline.needed).sum() >= FEEDBACK_SHARE * bound.sum())
+    after = np.minimum(np.flatnonzero(bound) + 1, len(bound) - 1)
+    idle_ns = int(timeline.gap[bound].sum() if is_marked else timeline.gap[after].sum())
+    share = 0.0 if is_marked else min(idle_ns / 1e9 / timeline.seconds, 1.0)
+    emitted = sum(e.batch_tokens_emitted or 0 for e in timeline.executions[int(timeline.in_cell.argmax()) :])
+    says = (
+        f"{int(bound.sum()):,} of {counted(int(rounds.sum()), 'ordinary decoding round')} needed completion feedback; "
+        f"the device idled {idle_ns / 1e9:.2f} s for it."
+    )
+    if not is_marked:
+        says = (
+            f"After {int(bound.sum()):,} of {counted(int(rounds.sum()), 'ordinary decoding round')} the next was "
+            f"submitted only once it had been seen to end, and the device idled {idle_ns / 1e9:.2f} s meanwhile; whether "
+            "its results were needed or the host was late is not marked, so the record cannot tell."
+        )
+    return Waiting(
         Kind.FEEDBACK_BOUND,
         int(timeline.started[bound][0]),
         int(timeline.observed[bound][-1]),
         float(bound.sum() / rounds.sum()),
-        0.0,
-        0.0,
+        100 * share,
+        tokens_short(emitted, share),
         0.99,
         (
             witness.that(
-                f"{int(bound.sum()):,} of {counted(int(rounds.sum()), 'ordinary decoding round')} needed completion feedback; "
-                f"the device idled {idle_ns / 1e9:.2f} s for it.",
+                says,
                 "handoffs",
                 "gpu_idle",
                 rounds=(float(bound.sum()), "rounds"),
                 idle_gap_ns=(idle_ns, "ns"),
             ),
         ),
+        is_marked=is_marked,
     )
 
 
@@ -133,10 +147,19 @@ def idle_of(timeline: Timeline, witness: Witness) -> Finding | None:
     rows = np.flatnonzero(timeline.idle & timeline.in_cell)
     rows = rows[rows > 0]
     idle_ns = timeline.started[rows] - timeline.observed[rows - 1]
-    rows, idle_ns = rows[idle_ns >= IDLE_MIN_NS], idle_ns[idle_ns >= IDLE_MIN_NS]
-    if not len(rows):
+    is_marked = np.array([timeline.executions[row].graph_after_idle for row in rows.tolist()], dtype=np.bool_)
+    if not (idle_ns >= IDLE_MIN_NS).any():
         return None
+    told = ~is_marked | (idle_ns >= IDLE_MIN_NS)
+    rows, idle_ns, is_marked = rows[told], idle_ns[told], is_marked[told]
     total = int(idle_ns.sum())
+    what = f"The engine had no work for {total / 1e6:.1f} ms before {len(rows):,} of its executions. "
+    alike = bool((~is_marked & (idle_ns < IDLE_UNMARKED_NS)).any())
+    if alike:
+        what = (
+            f"Nothing was in flight for {total / 1e6:.1f} ms before {counted(len(rows), 'execution')} of a free host: whether it had "
+            "no work or was held up, the record cannot tell, for none is marked. "
+        )
     return Finding(
         Kind.IDLE,
         int(timeline.observed[rows[0] - 1]),
@@ -144,11 +167,10 @@ def idle_of(timeline: Timeline, witness: Witness) -> Finding | None:
         min(total / 1e9 / timeline.seconds, 1.0),
         0.0,
         0.0,
-        0.99 if all(timeline.executions[row].graph_after_idle for row in rows.tolist()) else 0.85,
+        0.99 if is_marked.all() else 0.6 if alike else 0.85,
         (
             witness.that(
-                f"The engine had no work for {total / 1e6:.1f} ms before {len(rows):,} of its executions. "
-                "That is no time of a step and no idleness of a busy device.",
+                f"{what}That is no time of a step and no idleness of a busy device.",
                 "gpu_idle",
                 sequences=timeline.sequence[rows].tolist(),
                 idle_ns=(total, "ns"),

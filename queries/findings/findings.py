@@ -255,6 +255,15 @@ class HostLate(Finding):
 
 
 @dataclass(frozen=True)
+class Waiting(Finding):
+    """`feedback_bound`."""
+
+    is_marked: bool
+    """The sender marks the rounds as needing completion feedback. Else the engine keeps one in flight at a time, and what
+    the device idles meanwhile is throughput that it loses."""
+
+
+@dataclass(frozen=True)
 class SpeedChange(Finding):
     """`clock_drift` or `graph_regression`."""
 
@@ -337,13 +346,20 @@ class Diagnosis:
     def is_well(self) -> bool:
         """Whether the label `healthy` is the whole truth.
 
-        Not where plain decode was mostly chosen and not known to be right, nor where its choices lost what is worth a word:
-        of those the record shows no cause, and the label is given by causes alone.
+        Not where plain decode was mostly chosen and not known to be right, nor where its choices, or a host that stumbled or
+        waited, lost what is worth a word: the label is given by other causes alone.
         """
         plain = self.being_in_plain
         in_doubt = plain.stuck and plain.verdict not in (Verdict.RIGHT, Verdict.NO_CHOICE)
         lost = (self.expected_loss_percent or 0.0) >= LOSS_WELL_PERCENT
-        return self.label is Kind.HEALTHY and not (self.overcharge or in_doubt or lost)
+        return self.label is Kind.HEALTHY and not (self.overcharge or in_doubt or lost or self.costly_beside)
+
+    @property
+    def costly_beside(self) -> Finding | None:
+        """What costs the most of what no cell is called by, where that is worth a word: the device idled, for all choices."""
+        costly = max(self.findings, key=lambda finding: finding.loss_percent, default=None)
+        is_costly = costly is not None and costly.loss_percent >= LOSS_WELL_PERCENT
+        return costly if is_costly and self.label is Kind.HEALTHY else None
 
     @property
     def stuck_by_fault(self) -> bool:

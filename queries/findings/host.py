@@ -31,10 +31,17 @@ CONTENTION_RATE_HZ: Final = 1.0
 CONTENTION_SPREAD: Final = 0.7
 """... in so large a share of the cell's stretches of three seconds."""
 CONTENTION_STRETCH_NS: Final = 3_000_000_000
+CONTENTION_IDLED: Final = 0.05
+"""... and the device idled before so large a share of them: a host in no hurry, with the device busy, is not contended."""
+SURE_ROUNDS: Final = 10
+"""Rounds that the device idled before, from which a finding is sure."""
 HOST_BOUND_ROUNDS: Final = 5
 """Late rounds that have to be seen, in the cell or else before it."""
 HOST_BOUND_S: Final = 1.0
 """Time in which the host was systematically late, or kept a graph from use by being so, from which it counts."""
+NOT_TOLD_FROM_NO_WORK: Final = (
+    " It had let the queue drain before them: whether it had no work then, the record cannot tell."
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,11 @@ class Stumbles:
     held_up: Ints
     """The host took unusually long for them; the device may have had work meanwhile."""
     bursts: tuple[Ints, ...]
+
+    @property
+    def is_contended(self) -> bool:
+        """Enough of the rounds held up left the device idle."""
+        return len(self.rows) >= CONTENTION_IDLED * len(self.held_up)
 
 
 def stumbles_of(timeline: Timeline, costs: Costs) -> Stumbles:
@@ -142,8 +154,8 @@ def stumbling_of(
     timeline: Timeline, costs: Costs, stumbles: Stumbles, *, harmless: bool, witness: Witness
 ) -> list[HostLate]:
     """Contention, bursts, or single stumbles that did no harm: the first of them that fits."""
-    if _contended(timeline, stumbles.held_up):
-        says = "The host was held up on {rounds} of {graphs}, irregularly and throughout the cell."
+    if stumbles.is_contended and _contended(timeline, stumbles.held_up):
+        says = "The host was held up on {rounds} of {graphs}, irregularly and throughout the cell; the device idled {idle_s:.2f} s."
         return [_finding(Kind.CPU_CONTENTION, timeline, costs, stumbles.held_up, says=says, witness=witness)]
     if stumbles.bursts:
         rows = np.concatenate(stumbles.bursts)
@@ -151,7 +163,10 @@ def stumbling_of(
         says = f"The host stumbled with several rounds in a row ({runs}): {{rounds}} of {{graphs}}."
         return [_finding(Kind.DELAY_BURSTS, timeline, costs, rows, says=says, witness=witness)]
     if len(stumbles.rows) and harmless:
-        says = "The host stumbled with {rounds} of {graphs}; no decision became worse by it."
+        says = (
+            "The host stumbled with {rounds} of {graphs}, before which the device idled {idle_s:.2f} s; no decision became "
+            "worse by it."
+        )
         return [_finding(Kind.HARMLESS_DELAY, timeline, costs, stumbles.rows, says=says, witness=witness)]
     return []
 
@@ -178,10 +193,11 @@ def _finding(kind: Kind, timeline: Timeline, costs: Costs, rows: Ints, *, says: 
         fraction=min(share, 1.0),
         loss_percent=100 * min(share, 1.0),
         tokens_lost=tokens_short(emitted, min(share, 1.0)),
-        confidence=0.97,
+        confidence=_confidence(kind, timeline, costs, rows),
         evidence=(
             witness.that(
-                says.format(rounds=counted(len(rows), "round"), graphs=", ".join(graphs)),
+                says.format(rounds=counted(len(rows), "round"), graphs=", ".join(graphs), idle_s=idle_ns / 1e9)
+                + (NOT_TOLD_FROM_NO_WORK if _had_waited(timeline, rows) else ""),
                 "host_delays",
                 "slow_executions",
                 sequences=timeline.sequence[rows].tolist(),
@@ -194,3 +210,16 @@ def _finding(kind: Kind, timeline: Timeline, costs: Costs, rows: Ints, *, says: 
         graphs=graphs,
         host_time_ratio=ratio,
     )
+
+
+def _confidence(kind: Kind, timeline: Timeline, costs: Costs, rows: Ints) -> float:
+    """By what the device shows: what it idled before is certain, what its queue hid is known from the host alone."""
+    if _had_waited(timeline, rows):
+        return 0.6
+    idled = int((costs.stumble[rows] >= STUMBLE_MIN_NS).sum())
+    return 0.97 if kind is not Kind.CPU_CONTENTION or idled >= SURE_ROUNDS else 0.75
+
+
+def _had_waited(timeline: Timeline, rows: Ints) -> bool:
+    """Most of these rounds came after the host had seen the one before end: it was free, with nothing in flight."""
+    return 2 * int((timeline.feedback[rows - 1] & ~timeline.needed[rows - 1]).sum()) > len(rows)

@@ -22,6 +22,8 @@ ON_TIME_ROUNDS: Final = 3
 """Rounds on time in a row after which the host is no longer slow."""
 SCATTER_MAX: Final = 0.11
 """Standard deviation of the logarithm of one slow host's times; stumbles scatter more."""
+IDLED_MIN: Final = 0.1
+"""Share of the late rounds of a slow host before which the device idled: else it kept up, however long it took."""
 LOOK_AHEAD: Final = 6
 
 
@@ -42,13 +44,20 @@ class _Rounds(NamedTuple):
     graph: Ints
     speculative: Bools
     ratio: Floats
+    idled: Bools
+    """The device idled before it."""
     place: Ints
     """Position among all of them."""
 
     def among(self, which: Bools) -> "_Rounds":
         """Some of them."""
         return _Rounds(
-            self.started[which], self.graph[which], self.speculative[which], self.ratio[which], self.place[which]
+            self.started[which],
+            self.graph[which],
+            self.speculative[which],
+            self.ratio[which],
+            self.idled[which],
+            self.place[which],
         )
 
 
@@ -78,7 +87,8 @@ def _rounds_of(timeline: Timeline, gpu: Floats) -> _Rounds:
     known[1:] &= ~timeline.feedback[:-1]
     bins, graphs = np.clip(timeline.bins[known], 0, len(gpu) - 1), timeline.graph[known]
     ratio = timeline.host[known] / gpu[bins, graphs]
-    return _Rounds(timeline.started[known], graphs, timeline.speculative[known], ratio, np.arange(len(ratio)))
+    idled = timeline.gap[known] > 0
+    return _Rounds(timeline.started[known], graphs, timeline.speculative[known], ratio, idled, np.arange(len(ratio)))
 
 
 def _kinds(timeline: Timeline) -> dict[int, bool]:
@@ -102,6 +112,8 @@ def _slow(rounds: _Rounds, everything: _Rounds, *, one_graph: bool = False) -> l
         ratios = rounds.ratio[first:after][late[first:after]]
         if len(ratios) < (RUN_MIN_ENDED if ended else RUN_MIN) or _scatter(ratios) > SCATTER_MAX:
             continue
+        if rounds.idled[first:after][late[first:after]].mean() < IDLED_MIN:
+            continue
         if one_graph and _longest_block(rounds.place[first:after]) < RUN_MIN:
             continue
         if not ended and _strikes_others(rounds, after - 1, everything):
@@ -115,7 +127,12 @@ def _slow(rounds: _Rounds, everything: _Rounds, *, one_graph: bool = False) -> l
 def _hardly_run(rounds: _Rounds, everything: _Rounds) -> list[Slow]:
     """Rounds of a kind hardly ever run, and late every time: such a kind must not look cheap."""
     late = rounds.ratio > LATE_ABOVE
-    if not 0 < len(late) < RUN_MIN or not late.all() or _strikes_others(rounds, len(late) - 1, everything):
+    if (
+        not 0 < len(late) < RUN_MIN
+        or not late.all()
+        or not rounds.idled.any()
+        or _strikes_others(rounds, len(late) - 1, everything)
+    ):
         return []
     return [Slow(0, None, float(np.median(rounds.ratio)))]
 

@@ -28,8 +28,12 @@ IDLE_UNMARKED_NS: Final = 200_000_000
 """A free host that submits nothing for this long had no work, even if the sender does not mark it so ..."""
 IDLE_UNMARKED_AFTER_FEEDBACK_NS: Final = 1_000_000_000
 """... and where it had results to wait for, a stumble cannot be told from no work until this long, ..."""
+PAUSED_NS: Final = 5_000_000
+"""A free host that submits nothing for this long has paused."""
 ROUND_NS: Final = 100_000_000
 """... to which comes so much for each execution that was lost meanwhile."""
+SEEN_AT_ONCE_NS: Final = 1_000_000
+"""Device time between an end and a submission in which the host had not seen that end: up to so long it had waited for it."""
 DECODING: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
 
 
@@ -50,7 +54,10 @@ class Timeline:
     """As its sender measured it."""
     gap: Ints
     """Idle time of the device before the execution; 0 where the engine had no work."""
+    needed: Bools
+    """Completion feedback as the sender marks it."""
     feedback: Bools
+    """The next submission waited for its results, whether or not the sender marks it so."""
     idle: Bools
     """The engine had no work before, whether or not the sender marked it."""
     host: Ints
@@ -106,17 +113,21 @@ def timeline_of(record: CellRecord) -> Timeline:
     sequence = _ints(e.graph_sequence for e in executions)
     started = _ints(e.started_at for e in executions)
     observed = started + _ints(e.duration_ns for e in executions)
-    feedback = _bools(e.graph_completion_feedback for e in executions)
+    needed = _bools(e.graph_completion_feedback for e in executions)
     marked = _bools(e.graph_after_idle for e in executions)
     drained = _bools(e.graph_queue_depth in (0, None) for e in executions)
-    idle = marked | _idle_unmarked(sequence, started, observed, feedback, drained)
     ordinary = _bools(e.graph_purpose == Purpose.ORDINARY for e in executions)
-    waits = np.concatenate(([False], feedback[:-1])) | ~ordinary
     knowledge = knowledge_of((*record.before, *record.executions))
     is_known = np.array([False, *(knowledge.has(*pair[::-1]) for pair in pairwise(executions))])
-    host = _host_times(sequence, started, observed, idle, waits & is_known)
     gpu = _ints(e.graph_gpu_time_ns for e in executions)
     wall = _ints(e.graph_wall_time_ns for e in executions)
+    gap = np.minimum(np.maximum(wall - gpu, 0), _device_idle(executions, sequence, started, gpu))
+    waited = (is_known | _at_once(started, observed)) & drained & _seen_at_once(sequence, started, observed, gap)
+    idle = _idle_unmarked(sequence, started, observed, needed, drained) & ~marked
+    if idle.any() and not marked[1:].any():
+        idle |= _paused(started, observed, waited & ordinary & ~_after(needed))
+    idle |= marked
+    host = _host_times(sequence, started, observed, idle, waited | (_after(needed) | ~ordinary) & is_known)
     return Timeline(
         executions=executions,
         in_cell=np.arange(len(executions)) >= len(before),
@@ -127,8 +138,9 @@ def timeline_of(record: CellRecord) -> Timeline:
         observed=observed,
         gpu=gpu,
         wall=wall,
-        gap=np.where(idle, 0, np.minimum(np.maximum(wall - gpu, 0), _device_idle(executions, sequence, started, gpu))),
-        feedback=feedback,
+        gap=np.where(idle, 0, gap),
+        needed=needed,
+        feedback=needed | np.append(waited[1:] & ~idle[1:] & ordinary[1:], False),
         idle=idle,
         host=np.where(_bools(map(_replayed, executions)), -1, host),
         decoding=_bools(e.graph_kind in DECODING for e in executions),
@@ -182,10 +194,39 @@ def _replayed(execution: GraphExecution) -> bool:
     return execution.graph_purpose == Purpose.REFRESH and not execution.scheduler_candidate_graphs
 
 
+def _paused(started: Ints, observed: Ints, waited: Bools) -> Bools:
+    """Shorter pauses of an engine that marks none, and had some long ones: the two are of one kind, for all one can tell.
+
+    Not of one that keeps one in flight at a time: there every round comes after such a pause.
+    """
+    paused = waited & (started - np.concatenate((started[:1], observed[:-1])) >= PAUSED_NS)
+    return paused & (2 * int(waited.sum()) < len(waited))
+
+
+def _at_once(started: Ints, observed: Ints) -> Bools:
+    """Submitted at the very instant at which the one before was observed."""
+    return np.concatenate(([False], observed[:-1] == started[1:]))
+
+
+def _after(which: Bools) -> Bools:
+    """Those that follow one of these."""
+    return np.concatenate(([False], which[:-1]))
+
+
+def _seen_at_once(sequence: Ints, started: Ints, observed: Ints, gap: Ints) -> Bools:
+    """The host saw the execution before as soon as it ended, so that it was free, and may have waited for that end.
+
+    Then the device idles for what the host does after it. A host that was late saw that end as it submitted, or later.
+    """
+    unseen = gap[1:] - (started[1:] - observed[:-1])
+    return np.concatenate(([False], (sequence[1:] == sequence[:-1] + 1) & (unseen <= SEEN_AT_ONCE_NS)))
+
+
 def _host_times(sequence: Ints, started: Ints, observed: Ints, idle: Bools, waits: Bools) -> Ints:
     """With two in flight the host can begin once it has submitted the round before and seen the one before that end.
 
-    Where it `waits` it has seen the round before end: after completion feedback, and for start-up replays.
+    Where it `waits` it begins once it has seen the round before end: after completion feedback, for start-up replays,
+    and where it let the queue drain.
     """
     host = np.full(len(started), -1, dtype=np.int64)
     if len(started) < 3:

@@ -13,6 +13,7 @@ from engine_hooks.contract.execution import EngineResource, GraphExecution
 from engine_hooks.contract.names import GraphKind, Purpose
 from queries.annotations.marks import Mark
 from queries.findings.findings import (
+    LOSS_WELL_PERCENT,
     UNCERTAIN,
     Diagnosis,
     EstimateInflation,
@@ -24,6 +25,7 @@ from queries.findings.findings import (
     QueryUse,
     SpeedChange,
     Verdict,
+    Waiting,
 )
 from queries.postmortem.runs import Repeats, repeats_of
 from queries.record import CellExecutions, sampled_away
@@ -179,6 +181,8 @@ def uncaused(diagnosis: Diagnosis) -> str:
     over = diagnosis.overcharge
     if diagnosis.being_in_plain.unmeasured:
         return f"whether rightly cannot be told: {diagnosis.being_in_plain.unmeasured}"
+    if costly := _costly_idling(diagnosis):
+        return words_of(costly)
     if over is None:
         unjudged = diagnosis.being_in_plain.verdict in (Verdict.UNKNOWN, Verdict.NONE)
         return "what it chose from is not recorded" if unjudged else "no cause in the record"
@@ -188,8 +192,16 @@ def uncaused(diagnosis: Diagnosis) -> str:
     )
 
 
+def _costly_idling(diagnosis: Diagnosis) -> Finding | None:
+    """What made the device idle, of a cell whose choices were good: of one stuck in plain decode it is not the reason."""
+    chose_well = diagnosis.overcharge is None and (diagnosis.expected_loss_percent or 0.0) < LOSS_WELL_PERCENT
+    return diagnosis.costly_beside if chose_well and not diagnosis.being_in_plain.stuck else None
+
+
 def _loss_percent(diagnosis: Diagnosis) -> float:
     """What the headline's cause cost; where there is none, what all choices did."""
+    if costly := _costly_idling(diagnosis):
+        return costly.loss_percent
     if diagnosis.label is Kind.HEALTHY:
         return diagnosis.expected_loss_percent or 0.0 if not diagnosis.is_well else 0.0
     return next((one.loss_percent for one in diagnosis.findings if one.kind == diagnosis.label), 0.0)
@@ -201,6 +213,10 @@ def _how(verdict: Verdict) -> str:
 
 def words_of(finding: Finding) -> str:
     """What a finding is about: by the host's clock, or of one graph alone, nothing can be said of the GPU's."""
+    if finding.kind is Kind.HARMLESS_DELAY and finding.loss_percent >= LOSS_WELL_PERCENT:
+        return "host delays that turned no decision"
+    if isinstance(finding, Waiting) and not finding.is_marked:
+        return "one round in flight at a time"
     if isinstance(finding, SpeedChange) and finding.kind is Kind.CLOCK_DRIFT and finding.timed_by_host:
         return "times by the host's clock moved"
     if isinstance(finding, SpeedChange) and not finding.others_seen:
@@ -307,7 +323,8 @@ def after_began_ns(mark: Mark, began_ns: int) -> int:
 def _title(finding: Finding) -> str:
     words = words_of(finding)
     parts = [f"{words[0].upper()}{words[1:]}"]
-    if finding.loss_percent >= LOSS_TOLD_PERCENT:
+    worth = LOSS_WELL_PERCENT if finding.kind in (Kind.HARMLESS_DELAY, Kind.FEEDBACK_BOUND) else LOSS_TOLD_PERCENT
+    if finding.loss_percent >= worth:
         parts.append(f"{finding.loss_percent:.1f} % lost ({finding.tokens_lost:,.0f} tokens)")
     parts.append(f"confidence {finding.confidence:.2f}" + (", a lead" if finding.confidence < UNCERTAIN else ""))
     return ": ".join([parts[0], "; ".join(parts[1:])])
