@@ -178,6 +178,10 @@ class PlainSpan:
     ended: Ending
     unmeasured: str = ""
     """Why nobody can say whether it was right: which cost was not measured; '' where it can be said."""
+    expected_margin_percent: float = 0.0
+    """The same lead at true costs, but the tokens that the scheduler expected, as `stuck_plain` has it ..."""
+    expected_best_other: str = ""
+    """... and over which graph."""
 
     @property
     def seconds(self) -> float:

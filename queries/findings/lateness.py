@@ -76,7 +76,7 @@ def late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
     for graph in range(gpu.shape[1]):
         own = rounds.among(rounds.graph == graph)
         for slow in of_kind[kinds[graph]] if graph in kinds else ():
-            _mark(result[:, graph], starts, _unless_on_time(slow, own), timeline.bin_ns)
+            _mark(result[:, graph], starts, _as_of_its_own(_unless_on_time(slow, own), own), timeline.bin_ns)
         for slow in _slow(own, rounds, one_graph=True):
             _mark(result[:, graph], starts, slow, timeline.bin_ns)
     return result
@@ -180,6 +180,12 @@ def _unless_on_time(slow: Slow, own: _Rounds) -> Slow:
         return slow
     until = int(on_time[0])
     return slow._replace(until_ns=until if slow.until_ns is None else min(until, slow.until_ns))
+
+
+def _as_of_its_own(slow: Slow, own: _Rounds) -> Slow:
+    """How late a graph of a slow kind is, by its own rounds where there are some: planning need not go with GPU time."""
+    late = own.ratio[(own.ratio > LATE_ABOVE) & (own.started >= slow.from_ns)]
+    return slow._replace(ratio=float(np.median(late))) if len(late) >= ON_TIME_ROUNDS else slow
 
 
 def _mark(column: Floats, starts: Ints, slow: Slow, bin_ns: int) -> None:

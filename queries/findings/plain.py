@@ -91,6 +91,7 @@ def _span(decisions: Decisions, estimates: Estimates, first: int, after: int) ->
     best = _truly_best_fraction(decisions, among) or 0.0
     believed, believed_other = _margin(decisions, decisions.believed_rates, part == first)
     true, true_other = _margin(decisions, decisions.rates, among)
+    expected, expected_other = _margin(decisions, decisions.believed_tokens / decisions.costs, among)
     right, unmeasured = best >= MOSTLY, _unmeasured(decisions, among)
     poisons, before = ((), False) if right or unmeasured else _poisoned_by(decisions, estimates, first)
     return PlainSpan(
@@ -110,6 +111,8 @@ def _span(decisions: Decisions, estimates: Estimates, first: int, after: int) ->
         poisoned_before=before,
         ended=_ending(decisions, estimates, after),
         unmeasured=unmeasured,
+        expected_margin_percent=expected,
+        expected_best_other=expected_other,
     )
 
 

@@ -193,9 +193,10 @@ def uncaused(diagnosis: Diagnosis) -> str:
 
 
 def _costly_idling(diagnosis: Diagnosis) -> Finding | None:
-    """What made the device idle, of a cell whose choices were good: of one stuck in plain decode it is not the reason."""
-    chose_well = diagnosis.overcharge is None and (diagnosis.expected_loss_percent or 0.0) < LOSS_WELL_PERCENT
-    return diagnosis.costly_beside if chose_well and not diagnosis.being_in_plain.stuck else None
+    """What made the device idle, and cost more than the choices did: of a cell stuck in plain decode it is not the reason."""
+    costly = diagnosis.costly_beside
+    is_more = costly is not None and costly.loss_percent >= (diagnosis.expected_loss_percent or 0.0)
+    return costly if is_more and diagnosis.overcharge is None and not diagnosis.being_in_plain.stuck else None
 
 
 def _loss_percent(diagnosis: Diagnosis) -> float:
@@ -343,8 +344,17 @@ def _said_of(span: PlainSpan) -> str:
     return (
         f"From sequence {span.from_sequence} to {span.to_sequence}, {span.seconds:.1f} s and {span.decisions:,} "
         f"decisions, {verdict} in plain decode: believed {_lead(span.believed_margin_percent, span.believed_best_other)} "
-        f"at first, and truly {_lead(span.true_margin_percent, span.truly_best_other)} over them; its end: {ended}."
+        f"at first, and truly {_lead(span.true_margin_percent, span.truly_best_other)} over them{_unlike_stuck_plain(span)}; its "
+        f"end: {ended}."
     )
+
+
+def _unlike_stuck_plain(span: PlainSpan) -> str:
+    """Why the fleet's figure of gain says otherwise, where it does."""
+    if (span.expected_margin_percent < 0) == (span.true_margin_percent < 0):
+        return ""
+    lead = _lead(span.expected_margin_percent, span.expected_best_other)
+    return f" ({lead} at the tokens that the scheduler expected, as stuck_plain counts)"
 
 
 def _lead(margin_percent: float, other: str) -> str:

@@ -10,16 +10,18 @@ import pytest
 
 from engine_hooks.contract.execution import GraphExecution
 from engine_hooks.contract.names import GraphKind
+from queries.findings.costs import costs_of
 from queries.findings.diagnosis import diagnose
 from queries.findings.findings import Diagnosis, Kind
 from queries.findings.record import record_of
 from queries.findings.timeline import timeline_of
 from queries.postmortem.story import headline_of, story_of
-from tests.fixtures.query_rows import MS, believing, round_of
+from tests.fixtures.query_rows import MS, START_NS, believing, round_of
 from tests.fixtures.replayed_cells import cell_of
 
-GPU_MS, PREFILL_MS, NOTIFY_MS, LAUNCH_MS = 29.0, 60.0, 0.05, 0.03
-CHARGED = believing({"decode": (20, 4.0), "P64": (GPU_MS, 10.0)})
+GPU_MS = {"decode": 20.0, "P64": 29.0, "P128": 42.0}
+PREFILL_MS, NOTIFY_MS, LAUNCH_MS = 60.0, 0.05, 0.03
+CHARGED = believing({"decode": (20, 4.0), "P64": (29, 10.0)})
 ROUNDS = 600
 
 
@@ -29,6 +31,7 @@ class Engine:
 
     in_flight_max: int = 2
     host_ms: Callable[[int], float] = lambda _: 0.5
+    graph: Callable[[int], str] = lambda _: "P64"
     prefill_every: int = 0
     """Before each so manieth round it drains its queue, and prefills."""
     pause_ms: Callable[[int], float] = lambda _: 0.0
@@ -48,7 +51,7 @@ class Engine:
                 self._at += self.pause_ms(n)
             yield from self._seen_but(self.in_flight_max - 1)
             self._at += self.host_ms(n)
-            self._submit("P64", GPU_MS + n % 3 * 0.1, **CHARGED)
+            self._submit(self.graph(n), GPU_MS[self.graph(n)] + n % 3 * 0.1, **CHARGED)
         yield from self._seen_but(0)
 
     def _submit(self, graph: str, gpu_ms: float, **fields: Any) -> None:
@@ -72,7 +75,7 @@ class Engine:
             yield one._replace(duration_ns=int((self._at - submitted) * MS))
 
     def _at_submission(self, one: GraphExecution) -> float:
-        return (one.started_at - round_of(0, 0.0, "P64", GPU_MS).started_at) / MS
+        return (one.started_at - START_NS) / MS
 
 
 def told(engine: Engine) -> Diagnosis:
@@ -154,3 +157,36 @@ def test_host_delays_are_harmless_or_cost_something() -> None:
     story = story_of(cell_of(executions), diagnose(record_of(executions)))
     assert story.headline.startswith("Host delays that turned no decision; 3.")
     assert story.chapters[0].title.startswith("Host delays that turned no decision: 3.")
+
+
+def hardly_run(n: int) -> str:
+    """P64 four times in all, P128 every ninth round from then on."""
+    return "P64" if n in (8, 16, 24, 32) else "P128" if n % 9 == 5 else "decode"
+
+
+def test_how_late_a_graph_is_that_hardly_runs_is_told_by_its_own_rounds() -> None:
+    """The host takes 50 ms for a speculative round, whichever it is, so that both cost that much."""
+    engine = Engine(graph=hardly_run, host_ms=lambda n: 12.0 if hardly_run(n) == "decode" else 50.0)
+    timeline = timeline_of(record_of(engine.executions()))
+    total = costs_of(timeline).total
+    for graph in ("P64", "P128"):
+        assert total[10, timeline.graph_numbered(graph)] == pytest.approx(50 * MS, rel=0.01)
+
+
+def test_a_verdict_unlike_the_fleets_figure_says_why() -> None:
+    """Plain decode at 0.2 tokens a ms; P64 at 0.19 by what was expected, and 0.26 by what was accepted."""
+    charged = believing({"decode": (20, 4.0), "P64": (29, 5.5)})
+    fields = {"batch_tokens_drafted": 12, "batch_tokens_accepted": 6}
+    executions, at_ms = [], 0.0
+    for n in range(600):
+        graph = "P64" if n < 90 else "decode"
+        gpu_ms = GPU_MS[graph]
+        executions.append(round_of(n, at_ms, graph, gpu_ms, **charged, **(fields if n < 90 else {})))
+        at_ms += gpu_ms
+    story = story_of(cell_of(executions), diagnose(record_of(executions)))
+    (said,) = (chapter.sentences[0].text for chapter in story.chapters if chapter.title == "In plain decode")
+    assert "wrongly in plain decode" in said
+    assert (
+        "% behind P64 over them (5.5 % ahead of P64 at the tokens that the scheduler expected, as stuck_plain counts)"
+        in said
+    )
