@@ -28,6 +28,7 @@ from queries.replay.acceptance_error import acceptance_error
 from queries.replay.fitting import Fit, fitted
 from queries.replay.history import executions_lost
 from queries.replay.result import ClosedLoop, Simulated, mean_tokens_per_s
+from queries.replay.slow_host import notes_on_slow_host, preferred_of
 
 NOTHING_CHARGED: Final = Estimate(0, 0, 0, 0, NEVER_NS)
 DRAIN_ROUNDS: Final = 3
@@ -196,6 +197,7 @@ def result_of(
     recorded = counted(filled)
     speeds = [one.tokens_per_s for one in under_model]
     mean = statistics.fmean(speeds)
+    preferred = preferred_of(sum((Counter(one.rounds) for one in under_model), Counter()))
     calibration = abs(mean_tokens_per_s(choices) / recorded.tokens_per_s - 1)
     return ClosedLoop(
         mean,
@@ -206,7 +208,12 @@ def result_of(
         recorded.plain_fraction,
         choices,
         under_recorded,
-        (*fit.notes, *notes_on_lost_ones(cell.executions), *notes_on_model(recorded_model_of(cell))),
+        (
+            *fit.notes,
+            *notes_on_slow_host(cell.executions, preferred),
+            *notes_on_lost_ones(cell.executions),
+            *notes_on_model(recorded_model_of(cell)),
+        ),
     )
 
 

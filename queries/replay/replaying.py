@@ -1,6 +1,7 @@
 """Replay a stored cell: `replayed(url, "", "bench-r014", "drained_share")`."""
 
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
@@ -13,6 +14,7 @@ from queries.replay.closed_loop import closed_loop, recorded_model_of, runs_of
 from queries.replay.exact import can_be_taken_again, decisions_again
 from queries.replay.history import history_of
 from queries.replay.result import ClosedLoop, ExactReplay, Replay
+from queries.replay.slow_host import notes_on_slow_host, preferred_of
 
 SEEDS: Final = 16
 """Runs of each kind: their mean is then off by a quarter of what one run is."""
@@ -131,7 +133,9 @@ def exact_replay(cell: CellExecutions, model: str) -> ExactReplay:
     if not decisions:
         raise CallError(f"cell {cell.cell} records of no decision what it was chosen from: there is nothing to replay")
     unusable = sum(bool(one.scheduler_candidate_graphs) and not can_be_taken_again(one) for one in cell.executions)
-    return ExactReplay(decisions, unusable, history_of(cell))
+    exact = ExactReplay(decisions, unusable, history_of(cell))
+    chosen = Counter(one.replayed_graph_name for one in exact.ordinary)
+    return exact._replace(notes=notes_on_slow_host(cell.executions, preferred_of(chosen)))
 
 
 def simulation(cell: CellExecutions, model: str, seeds: int, on_progress: Callable[[int, int], object]) -> ClosedLoop:

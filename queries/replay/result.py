@@ -27,6 +27,8 @@ class ExactReplay(NamedTuple):
     decisions_unusable: int
     """Decisions whose candidates, estimates and expected tokens do not go together in the record."""
     history: History
+    notes: tuple[str, ...] = ()
+    """What the record cannot tell of the graphs that the model prefers."""
 
     @property
     def ordinary(self) -> tuple[ReplayedDecision, ...]:

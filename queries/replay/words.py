@@ -44,10 +44,12 @@ def shares_different(replay: Replay, bins: int) -> list[float | None]:
 
 
 def first_difference(replay: Replay) -> str:
-    """The first decision that would have been another, in one sentence."""
+    """The first decision of the commonest change, in one sentence; of equally common ones, of the earliest."""
     if not replay.exact or not replay.exact.different:
         return f"{replay.cost_model} would have chosen every graph that was chosen."
-    one = replay.exact.different[0]
+    changes = Counter((one.graph_name, one.replayed_graph_name) for one in replay.exact.different)
+    [(commonest, _)] = changes.most_common(1)
+    one = next(one for one in replay.exact.different if (one.graph_name, one.replayed_graph_name) == commonest)
     at_s = (one.started_at - replay.began_at) / 1e9
     ahead = f", {100 * one.margin:.1f} % ahead" if one.margin is not None else ""
     return (
@@ -68,7 +70,7 @@ def caveats(replay: Replay) -> list[str]:
     exact = replay.exact
     if exact is None:
         return []
-    said = []
+    said = [f"{note[0].upper()}{note[1:]}." for note in exact.notes]
     history = exact.history
     if not history.from_startup:
         said.append(
