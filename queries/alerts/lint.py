@@ -51,6 +51,9 @@ def complaints(rule: Rule, interval_s: float) -> Iterator[Complaint]:
     yield from _texts(rule)
     if unknown := unknown_query(rule.query):
         yield Complaint("query", unknown)
+        for field, name in (("live", rule.live), ("suspects", rule.suspects)):
+            if unknown := unknown_query(name):
+                yield Complaint(field, unknown)
         return
     query = find(rule.query) if rule.query else None
     yield from _columns(rule, query)

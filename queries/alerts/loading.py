@@ -9,8 +9,9 @@ import yaml
 from pydantic import ValidationError
 
 from queries.alerts.errors import RuleError, UnknownRuleError
-from queries.alerts.lint import complaints, unknown_query
+from queries.alerts.lint import complaints
 from queries.alerts.rule import Rule
+from queries.alerts.unseen import unseen
 
 SHIPPED: Final = Path(__file__).parent / "rules"
 FILES_MAX: Final = 200
@@ -137,13 +138,14 @@ def read_rule(document: yaml.Node, file: Path, interval_s: float, warnings: list
     line = document.start_mark.line + 1
     if not isinstance(document, yaml.MappingNode):
         return (RuleError(f"{file}:{line}: a rule is a mapping that begins with `alert: NAME`"),)
-    if repeated := _repeated(document):
-        return (RuleError(f"{file}:{repeated.start_mark.line + 1}: {repeated.value} stands there twice"),)
+    faults = [
+        RuleError(f"{file}:{repeated.start_mark.line + 1}: {repeated.value} stands there twice")
+        for repeated in _repeated(document)
+    ]
     try:
         rule = Rule.model_validate(_plain(document))
     except (ValidationError, yaml.YAMLError, RecursionError, ValueError) as wrong:
-        return tuple(_refusals(wrong, document, file))
-    faults = []
+        return (*faults, *_refusals(wrong, document, file, interval_s))
     for complaint in complaints(rule, interval_s):
         place = f"{file}:{_line_of(document, complaint.field.split('.'))}: {rule.alert}"
         if complaint.is_error:
@@ -162,8 +164,8 @@ def _plain(document: yaml.Node) -> Any:
         loader.dispose()
 
 
-def _refusals(wrong: Exception, document: yaml.MappingNode, file: Path) -> Iterator[RuleError]:
-    """All that is wrong with a document that is no rule; of its queries, whether they are there."""
+def _refusals(wrong: Exception, document: yaml.MappingNode, file: Path, interval_s: float) -> Iterator[RuleError]:
+    """All that is wrong with a document that is no rule: its form, and what is wrong beyond that in what is well formed."""
     if not isinstance(wrong, ValidationError):
         yield RuleError(f"{file}:{document.start_mark.line + 1}: {str(wrong).splitlines()[0]}")
         return
@@ -171,9 +173,9 @@ def _refusals(wrong: Exception, document: yaml.MappingNode, file: Path) -> Itera
         said = message.removeprefix("Value error, ")
         reason = f"{'.'.join(place)}: {said}" if place else said
         yield RuleError(f"{file}:{_line_of(document, place)}: {reason}")
-    for field in ("query", "live", "suspects"):
-        if unknown := unknown_query(_plain(document).get(field)):
-            yield RuleError(f"{file}:{_line_of(document, [field])}: {field}: {unknown}")
+    for field, says in unseen(_plain(document), [place for place, _ in _own_faults(wrong)], interval_s):
+        where = f"{file}:{_line_of(document, field.split('.'))}"
+        yield RuleError(f"{where}: {field}: {says}" if field else f"{where}: {says}")
 
 
 def _own_faults(wrong: ValidationError) -> Iterator[tuple[list[str], str]]:
@@ -204,12 +206,11 @@ def _line_of(document: yaml.Node, place: Sequence[str]) -> int:
     return line
 
 
-def _repeated(document: yaml.MappingNode) -> yaml.ScalarNode | None:
-    """The first key that stands there twice: YAML would silently take the last."""
+def _repeated(document: yaml.MappingNode) -> Iterator[yaml.ScalarNode]:
+    """The keys that stand there again: YAML would silently take the last."""
     seen: set[str] = set()
     for key, _ in document.value:
         if isinstance(key, yaml.ScalarNode):
             if key.value in seen:
-                return key
+                yield key
             seen.add(key.value)
-    return None

@@ -1,6 +1,7 @@
 """A rule as it is written: which query, which condition, and what to tell whom."""
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -84,17 +85,25 @@ class Rule(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> "Rule":
-        if (self.query is None) == (self.watches is None):
-            raise ValueError("a rule has either a query or watches")
-        if (self.live or self.suspects) and self.watches:
-            raise ValueError("live and suspects go with a query: what is watched has none")
-        if "summary" not in self.annotations:
-            raise ValueError("annotations has no summary")
-        if taken := (RESERVED_LABELS | set(self.identity)) & set(self.labels):
-            raise ValueError(f"labels names {min(taken)}, which is set already")
-        for text in (*self.annotations.values(), self.resolved, self.link):
-            names_in(text)
+        if wrong := "; ".join(self.faults()):
+            raise ValueError(wrong)
         return self
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with it as a whole."""
+        if (self.query is None) == (self.watches is None):
+            yield "a rule has either a query or watches"
+        if (self.live or self.suspects) and self.watches:
+            yield "live and suspects go with a query: what is watched has none"
+        if "summary" not in self.annotations:
+            yield "annotations has no summary"
+        if taken := (RESERVED_LABELS | set(self.identity)) & set(self.labels):
+            yield f"labels names {min(taken)}, which is set already"
+        for text in (*self.annotations.values(), self.resolved, self.link):
+            try:
+                names_in(text)
+            except ValueError as wrong:
+                yield str(wrong)
 
     @property
     def timing(self) -> Timing:

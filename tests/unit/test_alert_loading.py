@@ -98,6 +98,24 @@ def test_all_faults_are_told_and_the_rule_counts_once(tmp_path: Path) -> None:
     assert read(tmp_path / "empty").warnings[0].startswith(f"{tmp_path / 'empty'}: no *.yaml")
 
 
+def test_faults_of_form_hide_none_of_the_others(tmp_path: Path) -> None:
+    """A condition of wrong form beside one of an unknown column, a missing runbook, a short `for`, no summary, a key twice."""
+    text = GOOD.replace("runbook: Look at it.\n", "").replace("for: 30s", "for: 3s\nfro: 1s\nevery: 5s\nevery: 5s")
+    text = text.replace("summary:", "headline:").replace("{latest_cells: 5}", "{latest: 5}")
+    text = text.replace("when:\n", "when:\n  - {column: nope, above: 1}\n  - {column: stuck, above: x}\n")
+    said = [str(fault).removeprefix(f"{tmp_path}/0.yaml:") for fault in read(tmp_path, text).refused]
+    assert [": ".join(one.split(": ")[:2]) for one in said] == [
+        "11: every stands there twice",
+        "6: when.1.above",
+        "1: runbook",
+        "9: fro",
+        "1: annotations has no summary",
+        "8: for",
+        "4: when",
+        "3: parameters",
+    ]
+
+
 def test_one_name_one_rule(tmp_path: Path) -> None:
     rules = read(tmp_path, GOOD + "---\n" + GOOD)
     assert len(rules.rules) == 1

@@ -113,3 +113,25 @@ def test_a_clock_that_is_a_little_ahead_is_not_the_future(monkeypatch: pytest.Mo
     monkeypatch.setattr("queries.commands.alerts.try_rule.write", lambda *_: None)
     soon = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
     try_rule(Settings(_env_file=None), "ClockSkew", at=soon)
+
+
+OVER_CELLS = """
+alert: SlowCells
+query: cells
+when:
+  - {column: tokens_per_s, below: 900}
+severity: warning
+identity: [host_name]
+annotations: {summary: "{host_name} gives {tokens_per_s:,.0f} tokens/s"}
+runbook: Look.
+"""
+
+
+def test_rows_of_one_identity_are_told_apart_by_their_cells(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text(OVER_CELLS)
+    row = {column.name: None for column in find("cells").columns} | {"host_name": "node-1", "tokens_per_s": 5.0}
+    tried(monkeypatch, "SlowCells", row | {"cell": "r1"}, row | {"cell": "r2", "tokens_per_s": 1000.0}, rules=tmp_path)
+    said = capsys.readouterr().out.splitlines()
+    assert [one for one in said if one.startswith("node-1")] == ["node-1, cell r1: breached", "node-1, cell r2: clear"]

@@ -45,7 +45,8 @@ def try_rule(
         write(answer_table(query, looked.rows, ""), None)
         console.print(whole_answer(query, chosen, instant), soft_wrap=True, markup=False)
     for row in looked.rows:
-        which = ", ".join(str(row[name]) for name in chosen.identity) or chosen.alert
+        cell = [f"cell {row['cell']}"] if row.get("cell") and "cell" not in chosen.identity else []
+        which = ", ".join([*(str(row[name]) for name in chosen.identity), *cell]) or chosen.alert
         console.print(f"{which}: {judge(chosen.when, row)}", soft_wrap=True, markup=False)
     for entry in looked.entries:
         console.print(f"-> {entry.standing.state}: {told(entry)}", soft_wrap=True, markup=False, style="bold")
