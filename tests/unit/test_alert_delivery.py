@@ -1,6 +1,7 @@
 """What people are told, when, and what happens if they cannot be told."""
 
 import json
+import threading
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,13 +13,13 @@ from queries.alerts.delivery.errors import NotKeptError, ReceiverAwayError, Rece
 from queries.alerts.delivery.groups import Group, fingerprint, grouped
 from queries.alerts.delivery.messages import body, title
 from queries.alerts.delivery.notified import KEPT_FOR, Notified
-from queries.alerts.delivery.people import AWAY_PAUSE_MAX_S, REFUSED_PAUSE_S, ToPeople
+from queries.alerts.delivery.people import AWAY_PAUSE_MAX_S, AWAY_PAUSE_MIN_S, REFUSED_PAUSE_S, ToPeople
 from queries.alerts.delivery.settings import DeliverySettings
 from queries.alerts.delivery.silences import OwnSilences, new_silence
 from queries.alerts.delivery.webhook import ALERTS_MAX, payload
 from queries.alerts.notifying import Alert, NotDeliveredError
 from tachograph import Settings
-from tests.fixtures.alert_receivers import BEGAN, alert, minutes
+from tests.fixtures.alert_receivers import BEGAN, WITHIN_S, alert, minutes
 
 REPEAT = timedelta(hours=4)
 
@@ -28,7 +29,8 @@ class Heard:
 
     name = "test"
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 1) -> None:
+        self.at_once = at_once
         self.groups: list[Group] = []
         self.attempts = 0
         self.failures: dict[str, list[NotDeliveredError]] = {}
@@ -49,10 +51,10 @@ class Heard:
 class Person:
     """One receiver with a clock of the test's; `restarted` is the next process with the same directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, heard: Heard | None = None) -> None:
         self.directory = directory
         self.now = BEGAN + minutes(1)
-        self.heard = Heard()
+        self.heard = heard or Heard()
         self.silences = OwnSilences(directory / "silences")
         self.restarted()
 
@@ -118,6 +120,42 @@ def test_what_fires_again_is_news(person: Person) -> None:
 def test_rules_and_engines_are_told_apart(person: Person) -> None:
     told = person.send(alert(summary="1"), alert(summary="2", engine="engine-b"), alert("ClockSkew", summary="3"))
     assert sorted(told) == [("firing", ["1"]), ("firing", ["2"]), ("firing", ["3"])]
+
+
+def skewed(host: str) -> Alert:
+    return alert("ClockSkew", engine="", summary=host, host_name=host)
+
+
+def test_a_host_that_joins_a_rule_about_hosts_repeats_nothing_of_the_others(person: Person) -> None:
+    hosts = [skewed(f"gpu-{index}") for index in range(4)]
+    for count, joined in enumerate(hosts, start=1):
+        assert person.send(*hosts[:count]) == [("firing", [joined.annotations["summary"]])]
+        person.now += timedelta(seconds=12)
+    assert person.send(ended_at(hosts[1], person.now), hosts[0], *hosts[2:]) == [("resolved", ["gpu-1"])]
+
+
+def test_an_alert_of_nothing_but_its_rule_has_its_rules_group(person: Person) -> None:
+    blind = Alert({"alertname": "AlertsBlind", "severity": "critical"}, {"summary": "blind"}, BEGAN, None, "")
+    (group,) = grouped([blind], person.now)
+    assert group.key == '{}:{alertname="AlertsBlind"}'
+    (group,) = grouped([skewed("gpu-1")], person.now)
+    assert group.key == '{}:{alertname="ClockSkew", host_name="gpu-1"}'
+
+
+def test_what_was_told_by_rule_before_is_not_told_again_and_its_end_is(person: Person) -> None:
+    first, second = skewed("gpu-1"), skewed("gpu-2")
+    marks = {fingerprint(one.labels): BEGAN.isoformat() for one in (first, second)}
+    by_rule = {'{}:{alertname="ClockSkew"}': {"at": person.now.isoformat(), "firing": marks}}
+    (person.directory / "told.json").write_text(json.dumps({"groups": by_rule}))
+    person.restarted()
+    assert person.send(first, second) == []
+    assert person.send(ended_at(first, person.now), second) == [("resolved", ["gpu-1"])]
+    person.restarted()
+    assert person.send(ended_at(first, person.now), second) == []
+    person.now += REPEAT
+    assert person.send(second) == [("firing", ["gpu-2"])]
+    kept = json.loads((person.directory / "told.json").read_text())["groups"]
+    assert list(kept) == ['{}:{alertname="ClockSkew", host_name="gpu-2"}']
 
 
 def test_what_still_fires_is_told_again_each_repeat_interval(person: Person) -> None:
@@ -200,6 +238,57 @@ def test_a_group_that_is_refused_waits_and_holds_up_no_other(person: Person) -> 
     assert person.heard.attempts == 2
     person.now += timedelta(seconds=REFUSED_PAUSE_S + 1)
     assert person.send(refused, other) == [("firing", ["refused"])]
+
+
+class Together(Heard):
+    """Takes a message only with the others of its round, the first excepted: `waited` is how many there are."""
+
+    def __init__(self, at_once: int) -> None:
+        super().__init__(at_once)
+        self.waited = threading.Barrier(at_once)
+
+    def tell(self, group: Group) -> None:
+        if group.labels["service_instance_id"] != "engine-00":
+            self.waited.wait(WITHIN_S)
+        super().tell(group)
+
+
+def of_engines(count: int) -> list[Alert]:
+    return [alert(engine=f"engine-{index:02}", summary=str(index)) for index in range(count)]
+
+
+def test_a_channel_that_can_is_told_of_several_groups_at_the_same_time(tmp_path: Path) -> None:
+    person = Person(tmp_path, Together(8))
+    told = person.send(*of_engines(17))
+    assert told[0] == ("firing", ["0"])
+    assert sorted(told[1:9]) == sorted(("firing", [str(index)]) for index in range(1, 9))
+    assert sorted(told[9:]) == sorted(("firing", [str(index)]) for index in range(9, 17))
+    person.restarted()
+    assert person.send(*of_engines(17)) == []
+
+
+def test_of_messages_sent_together_each_is_remembered_for_itself(tmp_path: Path) -> None:
+    person = Person(tmp_path, Heard(4))
+    keys = [group.key for group in grouped(of_engines(9), person.now)]
+    person.heard.failures = {keys[2]: [ReceiverAwayError("away")] * 3, keys[3]: [ReceiverRefusedError("no")]}
+    with pytest.raises(ReceiverAwayError):
+        person.send(*of_engines(9))
+    assert sorted(person.heard.told()) == [("firing", ["0"]), ("firing", ["1"]), ("firing", ["4"])]
+    person.now += timedelta(seconds=AWAY_PAUSE_MIN_S)
+    with pytest.raises(ReceiverRefusedError):
+        person.send(*of_engines(9))
+    assert sorted(person.heard.told()) == [("firing", [str(index)]) for index in (2, 5, 6, 7, 8)]
+    person.now += timedelta(seconds=REFUSED_PAUSE_S)
+    assert person.send(*of_engines(9)) == [("firing", ["3"])]
+
+
+def test_a_channel_that_is_away_is_tried_with_one_group_only(tmp_path: Path) -> None:
+    person = Person(tmp_path, Heard(8))
+    key = grouped(of_engines(1), person.now)[0].key
+    person.heard.failures[key] = [ReceiverAwayError("away")] * 3
+    with pytest.raises(ReceiverAwayError):
+        person.send(*of_engines(9))
+    assert person.heard.attempts == 3
 
 
 def test_a_silence_holds_until_its_end_over_restarts(person: Person) -> None:

@@ -1,5 +1,6 @@
 """What people were told: kept on disk, so that a restart tells nobody anything again."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -43,7 +44,7 @@ class Notified:
 
     def is_news(self, group: Group, now: datetime) -> bool:
         """Whether people do not know it yet, or shall hear it again."""
-        told = self._groups.get(group.key)
+        told = self._told_of(group)
         if told is None:
             return bool(group.firing)
         if any(told.firing.get(fingerprint(alert.labels)) != alert.starts_at for alert in group.firing):
@@ -54,26 +55,53 @@ class Notified:
 
     def without_old_endings(self, group: Group) -> Group:
         """The group, of those that ended only the ones that people heard of and believe to be firing."""
-        told = self._groups.get(group.key)
+        told = self._told_of(group)
         return Group(
             group.labels, group.firing, tuple(alert for alert in group.resolved if told and _was_told(alert, told))
         )
 
-    def record(self, group: Group, now: datetime) -> None:
-        """It was told; known from now on, even if it cannot be kept.
+    def record(self, groups: Iterable[Group], now: datetime) -> None:
+        """They were told; known from now on, even if it cannot be kept.
 
         Raises:
-            NotKeptError: the file cannot be written, so that a restart would tell it again.
+            NotKeptError: the file cannot be written, so that a restart would tell them again.
         """
-        told = self._groups.pop(group.key, None)
+        for group in groups:
+            self._record(group, now)
+        self._forget(now)
+        kept.write(self._file, _File(groups=self._groups))
+
+    def _record(self, group: Group, now: datetime) -> None:
+        told = self._told_of(group)
         firing = dict(told.firing) if told else {}
         for alert in group.resolved:
             firing.pop(fingerprint(alert.labels), None)
         firing |= {fingerprint(alert.labels): alert.starts_at for alert in group.firing}
+        self._groups.pop(group.key, None)
+        self._leave_rule(group)
         if firing:
             self._groups[group.key] = Told(at=now, firing=firing)
-        self._forget(now)
-        kept.write(self._file, _File(groups=self._groups))
+
+    def _told_of(self, group: Group) -> Told | None:
+        """What was told of a group, also where that was kept by its rule alone (see `Group.rule_key`)."""
+        if told := self._groups.get(group.key):
+            return told
+        with_others = self._groups.get(group.rule_key)
+        if with_others is None:
+            return None
+        own = _marks(group) & with_others.firing.keys()
+        return Told(at=with_others.at, firing={mark: with_others.firing[mark] for mark in own}) if own else None
+
+    def _leave_rule(self, group: Group) -> None:
+        """What was kept by the rule alone is kept by the group from now on."""
+        with_others = self._groups.get(group.rule_key)
+        if with_others is None:
+            return
+        left = {mark: began for mark, began in with_others.firing.items() if mark not in _marks(group)}
+        if left:
+            self._groups[group.rule_key] = Told(at=with_others.at, firing=left)
+        else:
+            del self._groups[group.rule_key]
 
     def _is_long_ago(self, at: datetime, now: datetime) -> bool:
         """A clock that was set back by much must not keep us silent until it has caught up."""
@@ -82,6 +110,10 @@ class Notified:
     def _forget(self, now: datetime) -> None:
         recent = [(key, told) for key, told in self._groups.items() if now - told.at < KEPT_FOR]
         self._groups = dict(sorted(recent, key=lambda one: one[1].at)[-GROUPS_MAX:])
+
+
+def _marks(group: Group) -> set[str]:
+    return {fingerprint(alert.labels) for alert in group.alerts}
 
 
 def _was_told(alert: Alert, told: Told) -> bool:

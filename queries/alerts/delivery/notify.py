@@ -24,6 +24,9 @@ class AppriseChannel:
         CallError: Apprise is not installed, or knows no such URL.
     """
 
+    at_once = 1
+    """Its services wait for one another's sake, and none promises to bear two threads."""
+
     def __init__(self, url: str) -> None:
         self._service = _service(url)
         self.name = f"notify {self._service.service_name} {mark_of(url)}"
