@@ -88,6 +88,8 @@ class QueueFullError(TryAgainLaterError):
 class StoreUnavailableError(TryAgainLaterError):
     """Nothing can be kept at present, for another reason than want of room."""
 
+    exit_code = 3
+
 
 class Acceptor(Protocol):
     """Takes requests of any door, from any thread."""

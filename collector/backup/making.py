@@ -17,6 +17,7 @@ from collector.backup.manifest import (
     BackupError,
     Contents,
     Manifest,
+    WrongPlaceError,
     contents_of,
     files_of,
     parts_of,
@@ -58,18 +59,21 @@ def make_backup(client: Client, source: Source, to: Path) -> Made:
     is left of a backup that fails.
 
     Raises:
-        BackupError: the directory is there already, is the store's own, cannot be written, or the engine refuses.
+        WrongPlaceError: the directory is there already, is the store's own, or is to be in none that is there.
+        BackupError: it cannot be written, or the engine refuses.
         SpoolError: the spool is damaged.
     """
     if not to.is_absolute():
-        raise BackupError(f"{to} is no absolute path")
+        raise WrongPlaceError(f"{to} is no absolute path")
     if to.exists():
-        raise BackupError(f"{to} is there already: name a directory that is not")
+        raise WrongPlaceError(f"{to} is there already: name a directory that is not")
     for own in (engine_path(source.data_dir), backup_links(source.data_dir), spool_file(source.data_dir).parent):
         if to.resolve().is_relative_to(own.resolve()):
-            raise BackupError(f"{to} is in {own}, which the store itself is kept in: name a directory apart from it")
+            raise WrongPlaceError(
+                f"{to} is in {own}, which the store itself is kept in: name a directory apart from it"
+            )
     if not to.parent.is_dir():
-        raise BackupError(f"{to} cannot be written: {to.parent} is no directory that is there; make it first")
+        raise WrongPlaceError(f"{to} cannot be written: {to.parent} is no directory that is there; make it first")
     try:
         with _unfinished(to) as unfinished:
             with source.resting(), _merges_resting(client):
@@ -96,7 +100,9 @@ def _unfinished(to: Path) -> Iterator[Path]:
     unfinished = to.with_name(to.name + _UNFINISHED)
     if os.path.lexists(unfinished):
         if not _is_remainder(unfinished):
-            raise BackupError(f"{unfinished} is there, and no unfinished backup: move it away, or name another place")
+            raise WrongPlaceError(
+                f"{unfinished} is there, and no unfinished backup: move it away, or name another place"
+            )
         shutil.rmtree(unfinished)
     unfinished.mkdir(mode=0o700)
     try:

@@ -34,6 +34,12 @@ class BackupError(CollectorError):
     """A backup that cannot be made or put back."""
 
 
+class WrongPlaceError(BackupError):
+    """A backup, or a restore, has no place where it was sent."""
+
+    exit_code = 2
+
+
 class Part(NamedTuple):
     """One of the parts that a table consists of. None ever changes: another one takes its place."""
 

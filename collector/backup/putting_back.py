@@ -20,6 +20,7 @@ from collector.backup.manifest import (
     BackupError,
     Contents,
     Manifest,
+    WrongPlaceError,
     contents_of,
     parts_of,
     sha256_of,
@@ -63,8 +64,8 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
     The store is built beside its place, and moved there whole: an interrupted restore leaves no store at all.
 
     Raises:
-        BackupError: it is no whole backup, is of another version, or differs from what it says; or the data
-            directory holds a store or a spool already, or is the backup's own.
+        WrongPlaceError: the data directory holds a store or a spool already, or is the backup's own.
+        BackupError: it is no whole backup, is of another version, or differs from what it says.
         NoSpaceError: it does not fit on the data directory's disk.
         SpoolError: a collector runs there.
     """
@@ -73,7 +74,7 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
     store, spool = engine_path(data_dir), spool_file(data_dir)
     for there in (store, spool):
         if there.exists():
-            raise BackupError(f"{there} is there already: name a --data-dir without a store")
+            raise WrongPlaceError(f"{there} is there already: name a --data-dir without a store")
     with _left_as_it_was(spool), hold(spool), telling_of_space(data_dir, _SPARE_BYTES):
         # Only now: of a place that cannot be written, disks say that nothing is free.
         _check_space(directory, data_dir)
@@ -98,9 +99,9 @@ def put_back(directory: Path, data_dir: Path) -> PutBack:
 def _check_apart(directory: Path, data_dir: Path) -> None:
     """Refuse a data directory within the backup, which would be one no more, and a backup that would be cleared away."""
     if data_dir.is_relative_to(directory):
-        raise BackupError(f"--data-dir {data_dir} is in the backup {directory} itself: name another --data-dir")
+        raise WrongPlaceError(f"--data-dir {data_dir} is in the backup {directory} itself: name another --data-dir")
     if directory.is_relative_to(data_dir / _APART):
-        raise BackupError(
+        raise WrongPlaceError(
             f"the backup {directory} is where a restore into {data_dir} does its work: move it, or name another --data-dir"
         )
 

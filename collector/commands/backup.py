@@ -32,9 +32,25 @@ class RestoreSettings(Protocol):
     clickhouse_url: str
 
 
+def named_directory(given: str) -> Path:
+    """A directory that a command is about, which an empty name would make the current one.
+
+    Raises:
+        typer.BadParameter: it is empty.
+    """
+    if not given.strip():
+        raise typer.BadParameter("it is empty: name a directory")
+    return Path(given)
+
+
 def backup(
     settings: ControlSettings,
-    directory: Annotated[Path, typer.Argument(help="A directory that is not there yet, on this machine.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIRECTORY", parser=named_directory, help="A directory that is not there yet, on this machine."
+        ),
+    ],
 ) -> None:
     """Back up the embedded store with its spool, also while the collector runs.
 
@@ -56,7 +72,10 @@ def backup(
 
 def restore(
     settings: RestoreSettings,
-    directory: Annotated[Path, typer.Argument(help="A directory that `tachograph backup` made.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIRECTORY", parser=named_directory, help="A directory that `tachograph backup` made."),
+    ],
 ) -> None:
     """Put a backup back into a data directory that holds no store, and compare every table with the backup.
 

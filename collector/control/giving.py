@@ -24,6 +24,23 @@ class NotTakenError(CollectorError):
     """The collector did not carry out an order, or cannot be reached."""
 
 
+class WrongOrderError(NotTakenError):
+    """What was ordered cannot be, by any collector in any state."""
+
+    exit_code = 2
+
+
+class StoreNotAnsweringError(NotTakenError):
+    """The collector was reached, and its store does not answer it."""
+
+    exit_code = 3
+
+
+STATUS_BY_EXIT_CODE: Final = {WrongOrderError.exit_code: 422, StoreNotAnsweringError.exit_code: 503}
+"""How the door answers an error that would end a command with this exit code; every other one by 409."""
+_ERROR_BY_STATUS: Final = {422: WrongOrderError, 503: StoreNotAnsweringError}
+
+
 class Taker(Protocol):
     """Whoever carries out orders: `Orders`, or the door of a collector."""
 
@@ -99,7 +116,7 @@ class Door:
         """Have it done. Waits for as long as it takes: a backup is copied.
 
         Raises:
-            NotTakenError: it was not; the text is the collector's.
+            NotTakenError: it was not; the text is the collector's, and the exit code that of the command without one.
         """
         request = urllib.request.Request(  # noqa: S310 -- http or https, see own_url
             f"{self._url}{CONTROL_PATH}/{name}",
@@ -112,7 +129,8 @@ class Door:
                 return json.loads(answer.read())["done"]
         except urllib.error.HTTPError as refusal:
             with refusal:
-                raise NotTakenError(_told(refusal.read()) or f"the collector answers {refusal.code}") from refusal
+                error = _ERROR_BY_STATUS.get(refusal.code, NotTakenError)
+                raise error(_told(refusal.read()) or f"the collector answers {refusal.code}") from refusal
         except (OSError, ValueError, KeyError) as error:
             raise NotTakenError(_no_collector(self._url, getattr(error, "reason", error))) from error
 

@@ -70,12 +70,19 @@ class Orders:
         return [table._asdict() for table in self._retention(client).told()]
 
     def _change_retention(self, client: Client, values: Mapping[str, Any]) -> Any:
-        return self._retention(client).change(str(values["table"]), int(values["days"]))._asdict()
+        return self._retention(client).change(str(values["table"]), _days_of(values))._asdict()
 
     def _count_expiring(self, client: Client, values: Mapping[str, Any]) -> Any:
-        return self._retention(client).would_expire(str(values["table"]), int(values["days"]))
+        return self._retention(client).would_expire(str(values["table"]), _days_of(values))
 
     def _back_up(self, client: Client, values: Mapping[str, Any]) -> Any:
         if self._holdings.source is None:
             raise OrderError("a server is backed up by its own BACKUP: docs/cluster.md shows how")
         return make_backup(client, self._holdings.source, Path(str(values["to"])))._asdict()
+
+
+def _days_of(values: Mapping[str, Any]) -> int:
+    try:
+        return int(values["days"])
+    except (ValueError, TypeError) as error:
+        raise OrderError(f"days are a number, and not {values['days']!r}") from error

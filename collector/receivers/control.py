@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from collector.acceptance import AcceptanceError
-from collector.control.giving import CONTROL_PATH
+from collector.control.giving import CONTROL_PATH, STATUS_BY_EXIT_CODE
 from collector.control.key import fits
 from collector.control.orders import Orders
 from collector.errors import CollectorError
@@ -31,9 +31,10 @@ class ControlReceiver:
             return JSONResponse({"error": "the key in the collector's data directory is needed"}, 401)
         try:
             values = dict(json.loads(await read_body(request.stream(), _BODY_BYTES_MAX)))
-            done = await run_in_threadpool(self._orders.carry_out, request.path_params["order"], values)
         except (ValueError, TypeError, AcceptanceError) as error:
             return JSONResponse({"error": f"an order's values are a JSON object: {error}"}, 400)
+        try:
+            done = await run_in_threadpool(self._orders.carry_out, request.path_params["order"], values)
         except CollectorError as error:
-            return JSONResponse({"error": str(error)}, 409)
+            return JSONResponse({"error": str(error)}, STATUS_BY_EXIT_CODE.get(error.exit_code, 409))
         return JSONResponse({"done": done})

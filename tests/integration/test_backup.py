@@ -90,7 +90,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
         assert f"({5 * SPANS:,} executions), 0 waiting requests" in done.stdout
         send(collector, "after:1", 3)
         eventually(lambda: len(contents(collector)["executions"]) == 2)
-        assert "is there already" in one_line(tachograph(collector, "backup", str(backup)))
+        again = tachograph(collector, "backup", str(backup))
+        assert (again.returncode, "is there already" in one_line(again)) == (2, True)
         the_door_asks_for_its_key(collector)
         a_url_is_obeyed_beside_it(collector)
         retention_is_changed_through_it(collector)
@@ -120,7 +121,11 @@ def the_door_asks_for_its_key(collector: Addresses) -> None:
         {"error": "no order 'nothing': this collector is of another version"},
     )
     assert ordered(collector, "retention/change", key=key)[0] == 409
-    assert ordered(collector, "backup", b'{"to": "here"}', key) == (409, {"error": "here is no absolute path"})
+    assert ordered(collector, "backup", b'{"to": "here"}', key) == (422, {"error": "here is no absolute path"})
+    assert ordered(collector, "retention/change", b'{"table": "cells", "days": "x"}', key) == (
+        409,
+        {"error": "days are a number, and not 'x'"},
+    )
 
 
 def retention_is_changed_through_it(collector: Addresses) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from clickhouse_connect.driver.client import Client
+from typer.testing import CliRunner
 
 from collector import disk_space
 from collector.acceptance import StoreUnavailableError
@@ -24,7 +25,9 @@ from collector.disk_space import NoSpaceError
 from collector.errors import CollectorError
 from collector.spool.database import SpoolError, spool_file
 from collector.spool.drain import DrainLimits
+from collector.store.clickhouse import engine_path
 from collector.writer import WriterLimits
+from tachograph import application
 from tests.fixtures.fake_store import FakeStore, request, writing
 from tests.fixtures.senders import eventually
 
@@ -63,9 +66,14 @@ def test_where_a_backup_may_go_is_looked_at_before_anything_is_done(tmp_path: Pa
     with pytest.raises(BackupError, match=r"theirs\.unfinished is there, and no unfinished backup"):
         make_backup(None, source, tmp_path / "theirs")  # type: ignore[arg-type]
     assert (tmp_path / "theirs.unfinished" / "thesis.txt").read_text() == "years of work"
-    for place, said in ((Path("here"), "is no absolute path"), (tmp_path, "is there already")):
-        with pytest.raises(BackupError, match=said):
+    for place, said in (
+        (Path("here"), "is no absolute path"),
+        (tmp_path, "is there already"),
+        (tmp_path / "none" / "b", "is no directory that is there; make it first"),
+    ):
+        with pytest.raises(BackupError, match=said) as wrong:
             make_backup(None, source, place)  # type: ignore[arg-type]
+        assert wrong.value.exit_code == 2
 
 
 def test_a_disk_that_fills_up_is_named_and_nothing_is_left(tmp_path: Path, clickhouse: Client) -> None:
@@ -165,6 +173,25 @@ def test_a_backup_is_not_restored_into_itself(tmp_path: Path, place: str) -> Non
     with pytest.raises(BackupError, match=r"/backup.* is in the backup .*/backup itself: name another --data-dir$"):
         putting_back.put_back(backup, into)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_store_that_is_there_is_a_wrong_place_to_restore_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine_path(tmp_path / "data").mkdir(parents=True)
+    (tmp_path / "backup").mkdir()
+    monkeypatch.setattr(Manifest, "read", lambda _: None)
+    with pytest.raises(BackupError, match=r"is there already: name a --data-dir without a store$") as wrong:
+        putting_back.put_back(tmp_path / "backup", tmp_path / "data")
+    assert wrong.value.exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_an_empty_name_is_not_the_current_directory(tmp_path: Path, command: str) -> None:
+    called = CliRunner().invoke(application(), [command, ""], env={"TACHOGRAPH_DATA_DIR": str(tmp_path / "data")})
+    assert called.exit_code == 2
+    assert "it is empty: name a directory" in called.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_backup_is_not_cleared_away_for_its_own_restore(tmp_path: Path) -> None:
