@@ -26,6 +26,20 @@ def test_the_page_of_settings_has_each_as_it_is() -> None:
     assert (ROOT / "docs" / "settings.md").read_text() == page()
 
 
+@pytest.mark.parametrize(
+    ("setting", "bounds"),
+    [
+        ("ALERT_REPEAT_S", "At least 60."),
+        ("ALERT_INTERVAL_S", "From 1 to 3600."),
+        ("OTLP_HTTP_PORT", "From 1 to 65535."),
+        ("SAMPLING_SHARE", "From 0 to 1."),
+    ],
+)
+def test_the_page_tells_what_a_number_may_be(setting: str, bounds: str) -> None:
+    (row,) = (line for line in page().splitlines() if line.startswith(f"| `TACHOGRAPH_{setting}`"))
+    assert row.endswith(f"{bounds} |")
+
+
 def called(path: Path) -> Iterator[str]:
     """The calls of `tachograph` that a page shows, with what they go on with on the next line, and without comments."""
     text = path.read_text().replace("\\\n", " ")
