@@ -1,7 +1,6 @@
 """Alerts as sentences and tables: pure functions, so that tests need no browser."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 
@@ -11,7 +10,7 @@ from dashboards.links import cell_address
 from dashboards.reading.alerts import Alert, Kept, Standings
 from dashboards.rows import Row, rows_of
 from dashboards.words.markdown import Column, one_line, prose, short, since, table, without_empty
-from dashboards.words.texts import clock, escaped
+from dashboards.words.texts import clock, escaped, short_of
 from engine_hooks.commands.counting import counted
 from queries.alerts.states import State
 
@@ -43,22 +42,17 @@ def alerts_sentence(known: Standings) -> str:
 def alerts_table(alerts: Sequence[Alert], zone: tzinfo) -> str:
     """One row an alert, what it is about first, as a telephone shows no more; each linked to its cell, or to the fleet where it is about none."""
     heads = [Column(name) for name in ("Alert", "What", "Finding", "Severity", "State", "Since", "Host", "Engine")]
-    alike = Counter(rule_and_host(one) for one in alerts)
-    rows = [alert_row(one, zone, is_alike=alike[rule_and_host(one)] > 1) for one in alerts[:ALERTS_MAX]]
+    rows = [alert_row(one, zone) for one in alerts[:ALERTS_MAX]]
     return table(*without_empty(heads, rows))
 
 
-def rule_and_host(alert: Alert) -> tuple[str, str]:
-    """What a row names at least."""
-    entry = alert.entry
-    return entry.rule, entry.about.get("host_name") or entry.labels.get("host_name", "")
-
-
-def alert_row(alert: Alert, zone: tzinfo, *, is_alike: bool = False) -> list[str]:
-    """One alert; its engine too where another is of the same rule and host."""
+def alert_row(alert: Alert, zone: tzinfo) -> list[str]:
+    """One alert, with its host and engine where they are known."""
     entry = alert.entry
     told = entry.annotations
-    engine = entry.labels.get("service_instance_id", "") if is_alike else ""
+    engine, host = (
+        entry.about.get(name) or entry.labels.get(name, "") for name in ("service_instance_id", "host_name")
+    )
     return [
         f"[{short(entry.rule)}]({address(entry.link)})" if entry.link else short(entry.rule),
         prose(in_a_cell(with_short_names(in_zone(entry.summary, zone)))),
@@ -66,8 +60,8 @@ def alert_row(alert: Alert, zone: tzinfo, *, is_alike: bool = False) -> list[str
         short(entry.labels.get("severity", "")),
         standing_words(alert),
         since(pd.Timestamp(entry.starts_at), zone, datetime.now(UTC)) if entry.starts_at else "",
-        one_line(rule_and_host(alert)[1]),
-        one_line(engine),
+        one_line(host),
+        one_line(short_of(engine, host)),
     ]
 
 

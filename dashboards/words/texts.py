@@ -49,8 +49,12 @@ def engine_label(row: Row) -> str:
 
 def short_instance(row: Row) -> str:
     """What tells the runs on one host apart: the id without the host's name, of a long one its end."""
-    instance = str(row.service_instance_id)
-    rest = instance.removeprefix(str(row.host_name)).lstrip("-_.:/ ") or instance
+    return short_of(str(row.service_instance_id), str(row.host_name))
+
+
+def short_of(instance: str, host_name: str) -> str:
+    """The same of an id and its host's name; '' where there is none."""
+    rest = instance.removeprefix(host_name).lstrip("-_.:/ ") or instance
     return rest if len(rest) <= SHORT_LETTERS else f"…{rest[-8:]}"
 
 

@@ -46,7 +46,7 @@ def test_stuck_in_plain(fleet: Fleet) -> None:
         "host_name": "node-1",
     }
     assert alert.annotations["summary"] == (
-        "node-1 sits in plain decode: 100% of its decoding time in the worst of its last 3 cells, 33% in the next; "
+        "node-1 (engine-1) sits in plain decode: 100% of its decoding time in the worst of its last 3 cells, 33% in the next; "
         "what it costs is not judged yet"
     )
     assert alert.generator_url.startswith("http://dashboards/cell?engine=engine-1&cell=")
@@ -60,7 +60,7 @@ def test_stuck_in_plain(fleet: Fleet) -> None:
     assert watch.end(after(8)) == ENDED
     over = watch.entry.alert("http://dashboards/").annotations
     assert over["summary"] == (
-        "node-1 decodes speculatively again: 17% of its decoding time was plain in its latest cell"
+        "node-1 (engine-1) decodes speculatively again: 17% of its decoding time was plain in its latest cell"
     )
     assert "sits in plain decode" in over["was"]
     assert "description" not in over
@@ -200,7 +200,7 @@ def test_graph_regression(fleet: Fleet) -> None:
     assert watch.states(after(30), after(31)) == ["inactive"] * 2, "3.6 % is not above 5"
     windows(fleet, 31, 11, 31.0)
     assert watch.states(after(42), after(44), after(46)) == ["pending", "pending", "firing"]
-    assert "P128 on node-1 runs " in watch.entry.annotations["summary"]
+    assert "P128 on node-1 (engine-1) runs " in watch.entry.annotations["summary"]
     windows(fleet, 42, 24, 29.0)
     assert watch.states(after(56), after(60), after(66)) == ["firing", "firing", "resolved"]
 
@@ -281,7 +281,7 @@ def test_a_stuck_engines_alert_ends_with_its_replacement(fleet: Fleet, clickhous
         assert one.state("StuckInPlain") == "gone"
         (told,) = one.told("StuckInPlain")
     assert told.ends_at
-    assert told.annotations["summary"].startswith("replaced by engine-2, last: node-1 sits in plain decode")
+    assert told.annotations["summary"].startswith("replaced by engine-2, last: node-1 (engine-1) sits in plain decode")
 
 
 class AtTime(StoredSource):

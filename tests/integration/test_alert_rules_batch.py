@@ -43,4 +43,6 @@ def test_a_regression_is_found_whatever_the_batch_does(fleet: Fleet, small_ms: f
     arrive(fleet, 40, 11, 34.0, 24)
     assert watch.states(after(51), after(53), after(55)) == ["pending", "pending", "firing"]
     # 34 / 31, and sketches are within 1 %.
-    assert re.search(r"P128 on node-1 runs (9|10|11)% slower on the GPU", watch.entry.annotations["summary"])
+    assert re.search(
+        r"P128 on node-1 \(engine-1\) runs (9|10|11)% slower on the GPU", watch.entry.annotations["summary"]
+    )

@@ -101,7 +101,7 @@ def test_over_restarts_of_the_evaluator_each_beginning_and_each_end_is_told_once
         assert sorted(told(hook.received("/hook")[2:])) == [("resolved", "engine-a"), ("resolved", "engine-b")]
     ours, theirs = first["alerts"][0], paged["alerts"][0]
     assert ours == theirs
-    assert ours["annotations"]["summary"].startswith("host-of-engine-a sits in plain decode: 50%")
+    assert ours["annotations"]["summary"].startswith("host-of-engine-a (engine-a) sits in plain decode: 50%")
 
 
 def test_a_webhook_that_hangs_delays_no_page_and_no_evaluation(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def listed(addresses: Addresses) -> dict[str, Any]:
 def test_a_rule_is_tried_on_stored_data(collector: Addresses) -> None:
     tried = tachograph(collector, "alerts", "test", "StuckInPlain")
     assert tried.returncode == 10, tried.stdout + tried.stderr
-    assert "-> firing: node-1 sits in plain decode" in tried.stdout
+    assert "-> firing: node-1 (engine-1) sits in plain decode" in tried.stdout
     before = tachograph(collector, "alerts", "test", "StuckInPlain", "--at", "-1d")
     assert (before.returncode, before.stdout.partition(",")[0]) == (1, "unknown: its query has no rows then")
     future = tachograph(collector, "alerts", "test", "StuckInPlain", "--at", "2099-01-01")
@@ -163,7 +163,7 @@ def test_what_would_have_fired(collector: Addresses) -> None:
     tested = tachograph(collector, "alerts", "backtest", "StuckInPlain", "--since", "15m", "--step", "10")
     assert tested.returncode == 0, tested.stderr
     assert "StuckInPlain" in tested.stdout
-    assert "on at the end: node-1 sits in plain decode" in tested.stdout
+    assert "on at the end: node-1 (engine-1) sits in plain decode" in tested.stdout
     assert "10 s" in tested.stdout
     assert "between two looks" not in tested.stdout, "as often as the evaluator"
     silent = tachograph(collector, "alerts", "backtest", "EngineSilent", "--since", "1m")

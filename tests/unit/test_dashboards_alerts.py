@@ -135,18 +135,24 @@ class TestWords:
         assert [one.entry.rule for one in sorted(found, key=alerts.order)] == ["A", "B"]
 
     def test_two_of_one_rule_and_host_are_told_apart(self) -> None:
-        """By their engines; where a rule has but one alert on a host, the host says enough."""
+        """By their engines, which are named where a rule has but one alert on a host too: which of eight is it?"""
         one = entry("A", State.FIRING)
         others = [
-            replace(one, identity=tuple(sorted({**one.labels, "service_instance_id": name}.items())))
-            for name in ("engine-old", "engine-new")
+            replace(
+                one,
+                identity=tuple(sorted({**one.labels, "service_instance_id": name}.items())),
+                about={**one.about, "service_instance_id": name},
+            )
+            for name in ("engine-old", f"{HOST}:engine-new")
         ]
         alone = entry("B", State.FIRING)
         told = alerts_table([Alert(each, ()) for each in (*others, alone)], UTC).splitlines()
         assert ["engine-old" in line for line in told[2:]] == [True, False, False]
-        assert ["engine-new" in line for line in told[2:]] == [False, True, False]
+        assert [">engine-new<" in line for line in told[2:]] == [False, True, False]
+        assert [">…5bde263<" in line or ">…75bde263<" in line for line in told[2:]] == [False, False, True]
         assert told[2].count("|") == told[4].count("|")
-        assert "Engine" not in alerts_table([Alert(alone, ())], UTC)
+        of_a_host = replace(alone, identity=(("alertname", "B"), ("host_name", HOST)), about={"host_name": HOST})
+        assert "Engine" not in alerts_table([Alert(of_a_host, ())], UTC)
 
     def test_how_long_it_has_been_clear(self) -> None:
         firing = replace(entry("A", State.FIRING), standing=Standing(State.FIRING, clear_s=139.4))
