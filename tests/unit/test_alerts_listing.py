@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +15,16 @@ from typing import Any
 
 import pytest
 
+from queries.alerts.book import Entry
 from queries.alerts.delivery.silences import OwnSilences, new_silence
-from queries.alerts.errors import NotEvaluatedError
+from queries.alerts.errors import NotEvaluatedError, UnknownRuleError
 from queries.alerts.loading import load_rules
 from queries.alerts.memory import Memory
 from queries.alerts.states import Standing, State
 from queries.commands.alerts.listing import alerts_table, list_alerts, silences_in_force
 from queries.commands.alerts.place import place_of, told_data_dir
 from tachograph import Settings
+from tests.browser.labelled_cells import STUCK_INSTANCE
 from tests.fixtures.alert_state import HOST, entry, left_behind
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -45,22 +48,63 @@ def test_an_alert_that_is_silenced_is_listed_so(tmp_path: Path) -> None:
     assert list(table.columns[0].cells) == ["firing (silenced)", "firing"]
 
 
-def test_two_of_one_rule_and_host_are_told_apart() -> None:
+def test_the_engine_is_named_where_the_summary_does_not() -> None:
     one = entry("A", State.FIRING)
     labels = one.labels | {"service_instance_id": "engine-new"}
     again = replace(one, identity=tuple(sorted(labels.items())))
     summaries = [str(text) for text in alerts_table([one, again, entry("B", State.FIRING)]).columns[3].cells]
     assert ["[engine-new]" in text.replace("\\", "") for text in summaries] == [False, True, False]
+    assert [f"[{STUCK_INSTANCE}]" in text.replace("\\", "") for text in summaries] == [True, False, True]
+    says = replace(one, annotations={"summary": f"{HOST} ({STUCK_INSTANCE}) sits in plain decode"})
+    (said,) = alerts_table([says]).columns[3].cells
+    assert str(said).startswith(f"{HOST} ({STUCK_INSTANCE}) sits")
     assert ["sits in plain" in text for text in summaries] == [True, True, True]
-    assert [text.startswith(HOST) for text in summaries] == [False, False, True]
 
 
 def test_what_a_clear_alert_said_is_told_as_what_it_said_last() -> None:
     firing = entry("A", State.FIRING)
     clear = replace(firing, standing=Standing(State.FIRING, clear_s=143.4))
     ((told,), (untouched,)) = (list(alerts_table([one]).columns[3].cells) for one in (clear, firing))
-    assert str(told).startswith(f"(clear for 143 s) last: {HOST} sits in plain decode")
-    assert str(untouched).startswith(f"{HOST} sits in plain decode")
+    assert f"(clear for 143 s) last: {HOST} sits in plain decode" in str(told)
+    assert f" {HOST} sits in plain decode" in str(untouched)
+    assert "clear" not in str(untouched)
+
+
+def test_of_many_the_worst_and_longest_is_listed_first_and_all_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = [
+        began(entry("AlertA", State.FIRING, host="warned", severity="warning"), 9),
+        began(entry("AlertA", State.FIRING, host="late"), 1),
+        began(entry("AlertB", State.FIRING, host="early"), 5),
+        entry("AlertB", State.PENDING, host="waits"),
+    ]
+    left_behind(tmp_path, *listed)
+    here = Settings(_env_file=None, data_dir=tmp_path)
+    list_alerts(here)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "4 alerts: 3 firing (AlertA 2, AlertB 1), 1 pending (AlertB 1)"
+    assert hosts_in(lines) == ["early", "late", "warned", "waits"]
+    list_alerts(here, rule="AlertB", state="firing")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 alert: 1 firing (AlertB 1)"
+    assert hosts_in(lines) == ["early"]
+    list_alerts(here, state="pending", as_json=True)
+    assert [one["rule"] for one in json.loads(capsys.readouterr().out)["alerts"]] == ["AlertB"]
+    list_alerts(here, state="gone")
+    assert "no alert is of that rule and state" in capsys.readouterr().out
+    with pytest.raises(UnknownRuleError, match="no rule 'AlertC'"):
+        list_alerts(here, rule="AlertC")
+
+
+def began(one: Entry, ago_min: float) -> Entry:
+    return replace(one, starts_at=NOW - timedelta(minutes=ago_min))
+
+
+def hosts_in(lines: list[str]) -> list[str]:
+    """The hosts of the alerts listed, in order."""
+    found = [re.search(r"(\w+) sits in", line) for line in lines]
+    return [one[1] for one in found if one]
 
 
 def test_a_silence_that_ended_silences_nothing(tmp_path: Path) -> None:

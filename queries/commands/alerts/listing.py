@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from engine_hooks.commands.counting import counted
 from engine_hooks.commands.terminal import folding, output_console, shortened
 from queries.alerts.delivery.settings import SilenceSettings
 from queries.alerts.errors import NotEvaluatedError
@@ -27,10 +28,18 @@ if TYPE_CHECKING:
 _SHOWN_FIRST: Final = ("firing", "no_data", "pending", "resolved", "gone")
 
 
+_SEVERITIES: Final = ("critical", "warning", "info")
+Shown = Literal["firing", "no_data", "pending", "resolved", "gone"]
+
+
 def list_alerts(
-    settings: StandingSettings, *, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+    settings: StandingSettings,
+    *,
+    rule: Annotated[str, typer.Option(help="Only alerts of this rule.")] = "",
+    state: Annotated[Shown | None, typer.Option(help="Only alerts in this state.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Show rules, alerts that are not inactive, and receivers, as the evaluator last left them: that of the data directory
+    """Show how many alerts there are, rules, alerts that are not inactive, and receivers, as the evaluator last left them: that of the data directory
     that is named, or else of the running collector's.
 
     Exit codes: 0 shown; 1 where alerts stand is unknown: nobody evaluated there (with --json nothing is shown then).
@@ -47,28 +56,61 @@ def list_alerts(
         if not as_json:
             output_console().print(folding(rules_table(rules, None)))
         raise
+    if rule and rule not in {entry.rule for entry in entries.values()}:
+        rules.named(rule)
+    wanted = [
+        entry
+        for entry in entries.values()
+        if entry.rule == (rule or entry.rule) and entry.standing.state == (state or entry.standing.state)
+    ]
     if as_json:
         document = {
             "rules": [rule.alert for rule in rules.rules],
             "refused": [str(refused) for refused in rules.refused],
-            "alerts": [document_of(entry) for entry in entries.values()],
+            "alerts": [document_of(entry) for entry in wanted],
             "receivers": [state.model_dump(mode="json") for state in states_of(place)],
             "counters": counters,
         }
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
         return
     console = output_console()
+    if wanted:
+        console.print(escape(how_many(wanted)), soft_wrap=True)
     console.print(folding(rules_table(rules, list(entries.values()))))
     silences, trouble = silences_in_force(place, datetime.now(UTC))
-    if entries:
-        console.print(folding(alerts_table(list(entries.values()), silences)))
+    if wanted:
+        console.print(folding(alerts_table(wanted, silences)))
+    elif entries:
+        console.print("no alert is of that rule and state")
     if trouble:
         console.print(f"[red]Alertmanager's silences are not known[/]: {escape(trouble)}", soft_wrap=True)
-    for state in states_of(place):
-        console.print(receiver_line(state), soft_wrap=True)
+    for receiver in states_of(place):
+        console.print(receiver_line(receiver), soft_wrap=True)
     for refused in rules.refused:
         console.print(f"[red]refused[/] {refused}", soft_wrap=True)
     console.print(escape(last_evaluation(place.data_dir, counters)), soft_wrap=True)
+
+
+def how_many(entries: "Sequence[Entry]") -> str:
+    """How many alerts there are: `3 alerts: 2 firing (StuckInPlain 2), 1 pending (ClockSkew 1)`."""
+    parts = []
+    for state in _SHOWN_FIRST:
+        by_rule = Counter(entry.rule for entry in entries if entry.standing.state == state)
+        if by_rule:
+            rules = ", ".join(f"{rule} {count:,}" for rule, count in by_rule.most_common())
+            parts.append(f"{by_rule.total():,} {state} ({rules})")
+    return f"{counted(len(entries), 'alert')}: {', '.join(parts)}"
+
+
+def severity_and_since(entry: "Entry") -> tuple[int, int, datetime, str]:
+    """What fires first; of that the most severe, and then what has for longest."""
+    severity = entry.labels.get("severity", "")
+    return (
+        _SHOWN_FIRST.index(entry.standing.state),
+        _SEVERITIES.index(severity) if severity in _SEVERITIES else len(_SEVERITIES),
+        entry.starts_at or datetime.max.replace(tzinfo=UTC),
+        entry.rule,
+    )
 
 
 def rules_table(rules: "Rules", entries: "list[Entry] | None") -> Table:
@@ -76,10 +118,10 @@ def rules_table(rules: "Rules", entries: "list[Entry] | None") -> Table:
     table = Table("rule", "asks", "severity", "fires on for", "alerts", box=None, pad_edge=False)
     for rule in rules.rules:
         states = [str(entry.standing.state) for entry in entries or () if entry.rule == rule.alert]
-        counted = ", ".join(f"{states.count(state)} {state}" for state in _SHOWN_FIRST if state in states)
+        counts = ", ".join(f"{states.count(state)} {state}" for state in _SHOWN_FIRST if state in states)
         quiet = "unknown" if entries is None else "inactive"
         asks = rule.query or f"the {rule.watches}"
-        table.add_row(rule.alert, asks, rule.severity, f"{rule.keep_firing_for:,.0f} s", counted or quiet)
+        table.add_row(rule.alert, asks, rule.severity, f"{rule.keep_firing_for:,.0f} s", counts or quiet)
     return table
 
 
@@ -97,14 +139,13 @@ def silences_in_force(settings: SilenceSettings, now: datetime) -> "tuple[list[S
 
 
 def alerts_table(entries: "list[Entry]", silences: "Sequence[Silence]" = ()) -> Table:
-    """One line an alert, what fires first; its engine too where another is of the same rule and host."""
-    alike = Counter((entry.rule, entry.labels.get("host_name")) for entry in entries)
+    """One line an alert, what fires and is severe first; its engine too where its summary does not name it."""
     table = Table("state", "alert", "since", "summary", box=None, pad_edge=False)
-    for entry in sorted(entries, key=lambda one: (_SHOWN_FIRST.index(one.standing.state), one.rule, one.identity)):
+    for entry in sorted(entries, key=lambda one: (severity_and_since(one), one.identity)):
         since = f"{entry.starts_at:%m-%d %H:%M:%S}" if entry.starts_at else ""
         silenced = " (silenced)" if any(one.mutes(entry.labels) for one in silences) else ""
         engine = entry.labels.get("service_instance_id", "")
-        which = f"[{engine}] " if engine and alike[entry.rule, entry.labels.get("host_name")] > 1 else ""
+        which = f"[{engine}] " if engine and engine not in entry.summary else ""
         table.add_row(
             f"{entry.standing.state}{silenced}", entry.rule, since, escape(shortened(f"{which}{told(entry)}"))
         )
