@@ -66,7 +66,7 @@ def costs_of(timeline: Timeline) -> Costs:
 def _slow_times(timeline: Timeline, ratio: Floats) -> Floats:
     """A host may become slow in the middle of a bin: those beside it count too."""
     around = [np.clip(timeline.bins + step, 0, len(ratio) - 1) for step in (-1, 0, 1)]
-    return np.asarray(np.max([ratio[bins, timeline.graph] for bins in around], axis=0) * timeline.gpu)
+    return np.asarray(np.max([ratio[bins, timeline.graph] for bins in around], axis=0) * timeline.round_gpu)
 
 
 def _stumbles(timeline: Timeline, slow: Floats, handoff: Floats) -> Ints:
@@ -83,7 +83,7 @@ class _Levels:
         self.timeline = timeline
         rows = [np.flatnonzero(timeline.graph == graph) for graph in range(len(timeline.names))]
         self.started = [timeline.started[of_graph] for of_graph in rows]
-        self.gpu = [timeline.gpu[of_graph].astype(np.float64) for of_graph in rows]
+        self.gpu = [timeline.round_gpu[of_graph].astype(np.float64) for of_graph in rows]
         self.cuts = [[0, *(place for place, _ in steps_of(gpu)), len(gpu)] for gpu in self.gpu]
         self.changed = any(len(cuts) > 2 for cuts in self.cuts)
         """Without any change of level the clock has run evenly."""

@@ -16,6 +16,7 @@ from queries.findings.conditions import (
 )
 from queries.findings.costs import costs_of
 from queries.findings.decisions import decisions_of
+from queries.findings.drafts import with_drafts_charged
 from queries.findings.evidence import Witness
 from queries.findings.findings import Diagnosis, Finding, Kind
 from queries.findings.host import host_bound_of, stumbles_of, stumbling_of
@@ -26,6 +27,7 @@ from queries.findings.plain import being_in_plain
 from queries.findings.record import CellRecord
 from queries.findings.speed import speed_changes_of
 from queries.findings.timeline import timeline_of
+from queries.findings.undercharge import undercharge_of
 
 MAIN: Final = (
     Kind.ACCEPTANCE_COLLAPSE,
@@ -65,7 +67,7 @@ def diagnose(record: CellRecord) -> Diagnosis:
     """
     if not record.executions:
         raise CallError(f"cell {record.cell or '(unnamed)'} of {record.service_instance_id or 'no engine'} is empty")
-    timeline, witness = timeline_of(record), Witness(record)
+    timeline, witness = with_drafts_charged(timeline_of(record)), Witness(record)
     costs, stretches = costs_of(timeline), stretches_of(timeline)
     decisions = decisions_of(timeline, costs, stretches)
     estimates = None if decisions is None else estimates_of(decisions, record.before)
@@ -98,4 +100,5 @@ def diagnose(record: CellRecord) -> Diagnosis:
         tokens_emitted=sum(execution.batch_tokens_emitted or 0 for execution in record.executions),
         seconds=timeline.seconds,
         overcharge=overcharge_of(decisions, estimates) if decisions and estimates and label is Kind.HEALTHY else None,
+        undercharge=undercharge_of(decisions) if decisions else None,
     )

@@ -246,6 +246,29 @@ class Overcharge:
 
 
 @dataclass(frozen=True)
+class Undercharge:
+    """Speculative rounds were charged without their draft executions, and chosen where another graph is truly better.
+
+    No finding: nothing happened to the engine; it does not count the drafts.
+    """
+
+    graph: str
+    """The one that lost most."""
+    better: str
+    """What would most often have been the best in its place."""
+    charged_ns: int
+    cost_ns: int
+    """What it truly costs, its drafts included."""
+    drafts_ns: int
+    """GPU time of the draft executions of a round. All three are medians of its decisions."""
+    decisions: int
+    """Of all such graphs, like what follows."""
+    seconds: float
+    loss_percent: float
+    tokens_lost: float
+
+
+@dataclass(frozen=True)
 class HostLate(Finding):
     """`host_bound`, `cpu_contention`, `delay_bursts` or `harmless_delay`."""
 
@@ -345,6 +368,8 @@ class Diagnosis:
     """From the first submission to the last observed completion."""
     overcharge: Overcharge | None = None
     """What wrong charges cost that no finding explains."""
+    undercharge: Undercharge | None = None
+    """What it cost to leave draft executions out of the charges."""
 
     @property
     def is_well(self) -> bool:

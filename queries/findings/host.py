@@ -86,12 +86,12 @@ def host_bound_of(timeline: Timeline, costs: Costs, decisions: Decisions | None,
         return None
     bins, seconds, graphs = late
     slow = costs.slow > 0
-    rows = np.flatnonzero(slow & timeline.in_cell & timeline.decoding & (timeline.host > timeline.gpu))
+    rows = np.flatnonzero(slow & timeline.in_cell & timeline.decoding & (timeline.host > timeline.round_gpu))
     if len(rows) < HOST_BOUND_ROUNDS:
-        rows = np.flatnonzero(slow & timeline.decoding & (timeline.host > timeline.gpu))
+        rows = np.flatnonzero(slow & timeline.decoding & (timeline.host > timeline.round_gpu))
     if len(rows) < HOST_BOUND_ROUNDS:
         return None
-    ratio = float(np.median(timeline.host[rows] / timeline.gpu[rows]))
+    ratio = float(np.median(timeline.host[rows] / timeline.round_gpu[rows]))
     lost = _lost_to_slow_host(costs, decisions)
     idle_ns = int(timeline.gap[rows].sum())
     since = timeline.since_ns + int(bins[0]) * timeline.bin_ns
@@ -183,7 +183,7 @@ def _finding(kind: Kind, timeline: Timeline, costs: Costs, rows: Ints, *, says: 
     idle_ns = int(costs.stumble[rows].sum())
     graphs = tuple(timeline.names[graph] for graph in np.unique(timeline.graph[rows]))
     timed = rows[timeline.host[rows] >= 0]
-    ratio = float(np.median(timeline.host[timed] / timeline.gpu[timed])) if len(timed) else 0.0
+    ratio = float(np.median(timeline.host[timed] / timeline.round_gpu[timed])) if len(timed) else 0.0
     share = idle_ns / 1e9 / timeline.seconds
     emitted = sum(e.batch_tokens_emitted or 0 for e in timeline.executions[int(timeline.in_cell.argmax()) :])
     return HostLate(

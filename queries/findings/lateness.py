@@ -84,7 +84,7 @@ def late_ratios(timeline: Timeline, gpu: Floats) -> Floats:
 
 def _rounds_of(timeline: Timeline, gpu: Floats) -> _Rounds:
     known = (timeline.host >= 0) & timeline.decoding & ~timeline.idle
-    known[1:] &= ~timeline.feedback[:-1]
+    known &= ~timeline.feedback[timeline.first - 1] | (timeline.first == 0)
     bins, graphs = np.clip(timeline.bins[known], 0, len(gpu) - 1), timeline.graph[known]
     ratio = timeline.host[known] / gpu[bins, graphs]
     idled = timeline.gap[known] > 0

@@ -68,6 +68,15 @@ class Timeline:
     knowledge: Knowledge
     """Which executions a decision knew."""
     service_instance_id: str
+    drafts: Ints
+    """Of a speculative round: GPU time of the draft executions before it that are its own; else 0."""
+    first: Ints
+    """The row at which the round begins: of the first of those, else its own."""
+
+    @property
+    def round_gpu(self) -> Ints:
+        """GPU time of the round, that of its drafts included."""
+        return self.gpu + self.drafts
 
     @cached_property
     def bins(self) -> Ints:
@@ -148,6 +157,8 @@ def timeline_of(record: CellRecord) -> Timeline:
         ordinary=ordinary,
         knowledge=knowledge,
         service_instance_id=record.service_instance_id,
+        drafts=np.zeros(len(executions), dtype=np.int64),
+        first=np.arange(len(executions)),
     )
 
 

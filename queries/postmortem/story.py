@@ -24,6 +24,7 @@ from queries.findings.findings import (
     Poison,
     QueryUse,
     SpeedChange,
+    Undercharge,
     Verdict,
     Waiting,
 )
@@ -183,8 +184,10 @@ def uncaused(diagnosis: Diagnosis) -> str:
         return f"whether rightly cannot be told: {diagnosis.being_in_plain.unmeasured}"
     if costly := _costly_idling(diagnosis):
         return words_of(costly)
+    if over is None and diagnosis.undercharge:
+        return _uncharged_drafts(diagnosis.undercharge)
     if over is None:
-        unjudged = diagnosis.being_in_plain.verdict in (Verdict.UNKNOWN, Verdict.NONE)
+        unjudged = diagnosis.expected_loss_percent is None
         return "what it chose from is not recorded" if unjudged else "no cause in the record"
     since = ", since before it begins" if over.since_ns is None else ""
     return (
@@ -197,6 +200,11 @@ def _costly_idling(diagnosis: Diagnosis) -> Finding | None:
     costly = diagnosis.costly_beside
     is_more = costly is not None and costly.loss_percent >= (diagnosis.expected_loss_percent or 0.0)
     return costly if is_more and diagnosis.overcharge is None and not diagnosis.being_in_plain.stuck else None
+
+
+def _uncharged_drafts(under: Undercharge) -> str:
+    charged, cost = under.charged_ns / 1e6, under.cost_ns / 1e6
+    return f"{under.graph} is charged {charged:.1f} ms without its draft executions, and costs {cost:.1f} ms with them"
 
 
 def _loss_percent(diagnosis: Diagnosis) -> float:
@@ -255,6 +263,8 @@ def _chapters(recorded: CellExecutions, diagnosis: Diagnosis) -> Iterator[Chapte
         yield Chapter(_title(finding), tuple(_sentences(finding)), finding.kind)
     if diagnosis.overcharge:
         yield _overcharged(diagnosis.overcharge, recorded)
+    if diagnosis.undercharge:
+        yield _undercharged(diagnosis.undercharge, recorded)
     told = {span for finding in _inflations(diagnosis) for span in finding.spans}
     where = {"service_instance_id": recorded.engine.service_instance_id, "cell": recorded.cell}
     others = [span for span in diagnosis.being_in_plain.spans if span not in told]
@@ -288,6 +298,26 @@ def _overcharged(over: Overcharge, recorded: CellExecutions) -> Chapter:
                 f"By charges like that {counted(over.decisions_turned, 'decision')} over {over.seconds_turned:.1f} s "
                 "took a worse graph.",
                 uses[:2],
+            ),
+        ),
+    )
+
+
+def _undercharged(under: Undercharge, recorded: CellExecutions) -> Chapter:
+    where = {"service_instance_id": recorded.engine.service_instance_id, "cell": recorded.cell}
+    uses = tuple(QueryUse(name, where) for name in ("graph_costs", "candidates"))
+    return Chapter(
+        f"Charged without its draft executions: {under.loss_percent:.1f} % lost ({under.tokens_lost:,.0f} tokens)",
+        (
+            Sentence(
+                f"{under.graph} was charged {under.charged_ns / 1e6:.1f} ms, and costs {under.cost_ns / 1e6:.1f} ms with the "
+                f"{under.drafts_ns / 1e6:.1f} ms on the GPU of the draft executions before it.",
+                uses,
+            ),
+            Sentence(
+                f"By charges like that {counted(under.decisions, 'decision')} over {under.seconds:.1f} s took a worse graph; "
+                f"{under.better} would have been the best.",
+                uses[1:],
             ),
         ),
     )
