@@ -14,6 +14,7 @@ from queries.replay.closed_loop import closed_loop, recorded_model_of, runs_of
 from queries.replay.exact import can_be_taken_again, decisions_again
 from queries.replay.history import history_of
 from queries.replay.result import ClosedLoop, ExactReplay, Replay
+from queries.replay.rounds import as_recorded, by_rounds
 from queries.replay.slow_host import notes_on_slow_host, preferred_of
 
 SEEDS: Final = 16
@@ -97,7 +98,9 @@ def replay_of(
         NotSimulatedError: a simulation alone was asked for, and cannot be made.
     """
     check(model, seeds)
-    exact = None if form == Form.CLOSED_LOOP else exact_replay(cell, model)
+    rounds = by_rounds(cell)
+    cell = rounds.cell
+    exact = None if form == Form.CLOSED_LOOP else as_recorded(exact_replay(cell, model), rounds)
     loop, not_simulated = None, ""
     if form != Form.EXACT:
         try:
@@ -119,6 +122,7 @@ def replay_of(
         loop,
         not_simulated,
         cell.executions_dropped,
+        rounds.drafting,
     )
 
 

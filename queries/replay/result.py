@@ -135,6 +135,8 @@ class Replay(NamedTuple):
     """Why there is no closed loop although it was asked for; '' else."""
     executions_dropped: int = 0
     """Of the cell, by sampling; what is replayed is the rest."""
+    drafting_rounds: int = 0
+    """Speculative rounds that are charged, and simulated, with the draft executions before them."""
 
 
 def mean_tokens_per_s(runs: Sequence[Simulated]) -> float:

@@ -82,6 +82,11 @@ def caveats(replay: Replay) -> list[str]:
         said.append(
             f"Missing in the record: {counted(history.executions_lost, 'execution')}, of which the model never learnt."
         )
+    if replay.drafting_rounds:
+        said.append(
+            f"{counted(replay.drafting_rounds, 'speculative round')} had draft executions before"
+            f" {'it' if replay.drafting_rounds == 1 else 'them'}: the model learnt and charged both together."
+        )
     if exact.decisions_unusable:
         said.append(
             f"Left out, since not all that was to choose from is recorded: {counted(exact.decisions_unusable, 'decision')}."
