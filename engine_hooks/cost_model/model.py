@@ -86,7 +86,8 @@ class CostModel(Protocol):
 def measurement_of(execution: GraphExecution, now_ns: int) -> Measurement:
     """What a cost model learns from a recorded execution observed at `now_ns`.
 
-    Without a queue depth the execution counts as queued: only one known to be drained shows a handoff.
+    Without a queue depth the execution counts as queued: only one known to be drained shows a handoff. A speculative
+    round with drafts of its own is learnt with them, as `contract.drafting.with_drafts` puts them together.
     """
     return Measurement(
         execution.graph_name,
