@@ -1,5 +1,6 @@
 """Whether whoever listens at a URL answers at all: found out before something is asked that may well take minutes."""
 
+import re
 import ssl
 import urllib.request
 from http.client import HTTPException
@@ -10,6 +11,14 @@ from urllib.parse import urlsplit
 
 FIRST_ANSWER_S: Final = 10.0
 """So long, in s, may the first answer take. A server that is busy answers a page that asks nothing of it in time."""
+_IN_VAIN: Final = re.compile(r"timed out\. \((?:read|connect) timeout=([\d.]+)\)")
+
+
+def waited_in_vain_s(said: str) -> float | None:
+    """How long urllib3 says that it waited for a server that sent nothing, or a machine that took no connection, in s; None
+    where it says something else."""
+    waited = _IN_VAIN.search(said)
+    return float(waited[1]) if waited else None
 
 
 def is_silent(server: str, page: str, port: int | None = None, trusted: Path | str | None = None) -> bool:

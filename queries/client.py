@@ -15,7 +15,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError,
 from clickhouse_connect.driver.httpclient import HttpClient
 from urllib3 import Timeout
 
-from engine_hooks.first_answer import FIRST_ANSWER_S
+from engine_hooks.first_answer import FIRST_ANSWER_S, waited_in_vain_s
 from queries.errors import CallError, QueriesError, RefusedError, UnreachableError
 
 DEFAULT_DATABASE = "tachograph"
@@ -177,8 +177,6 @@ REASONS = {
     "timed out": "it does not answer in time",
 }
 """What a library says of a connection that fails, and what it means for the user."""
-IN_VAIN = re.compile(r"timed out\. \((?:read|connect) timeout=([\d.]+)\)")
-"""Likewise of nothing that comes back, with the s that were waited."""
 
 
 def reason(wrong: Exception) -> str:
@@ -189,8 +187,8 @@ def reason(wrong: Exception) -> str:
         said.append(str(chain))
         chain = chain.__cause__ or chain.__context__
     text = " ".join(said)
-    if waited := IN_VAIN.search(text):
-        return f" (it does not answer within {float(waited[1]):g} s)"
+    if (waited_s := waited_in_vain_s(text)) is not None:
+        return f" (it does not answer within {waited_s:g} s)"
     return next((f" ({means})" for sign, means in REASONS.items() if sign in text), "")
 
 

@@ -7,10 +7,9 @@ from collector.conformance import rules
 from collector.conformance.findings import Breach, shown
 from engine_hooks.contract import names
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import GraphKind, Purpose
+from engine_hooks.contract.names import DECODING_KINDS, GraphKind, Purpose
 from engine_hooks.contract.validation import clock_trouble
 
-_DECODING: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
 _EARLIEST_NS: Final = 1_262_304_000_000_000_000
 """2010-01-01: before it, the time is of another unit or clock."""
 _AHEAD_NS: Final = 60_000_000_000
@@ -93,7 +92,7 @@ def _tokens(execution: GraphExecution) -> Iterator[Breach]:
 def _scheduler(execution: GraphExecution) -> Iterator[Breach]:
     estimate = execution.scheduler_estimate_ns
     if estimate is None:
-        if execution.graph_kind in _DECODING and execution.graph_purpose is Purpose.ORDINARY:
+        if execution.graph_kind in DECODING_KINDS and execution.graph_purpose is Purpose.ORDINARY:
             yield Breach(rules.ESTIMATE_MISSING, names.SCHEDULER_ESTIMATE_NS, "not there")
         return
     if not execution.scheduler_cost_model:

@@ -97,16 +97,14 @@ def _kept_told(rules: TableRules) -> str:
 
 def check_damaged_parts(client: Client) -> Check:
     """Whether parts of the store were found damaged whose rows could not be had again."""
-    rows = client.query(_DAMAGED).result_rows
+    name, rows = "rows of damaged parts", client.query(_DAMAGED).result_rows
     if not rows:
-        return ok("rows of damaged parts", "none lost")
+        return ok(name, "none lost")
     told = "; ".join(
         f"{counted(parts, 'damaged part')} of {table}, whose rows are not all there any more"
         for table, parts, _ in rows
     )
-    return fault(
-        "damaged parts", told, f"put a backup back, or delete what is left of them to hear no more of it: {rows[0][2]}"
-    )
+    return fault(name, told, f"put a backup back, or delete what is left of them to hear no more of it: {rows[0][2]}")
 
 
 def check_expiry(client: Client, now: datetime) -> Check:

@@ -16,7 +16,7 @@ from urllib3 import Timeout
 
 from collector.data_dir import NO_ROOM
 from collector.errors import CollectorError
-from engine_hooks.first_answer import FIRST_ANSWER_S
+from engine_hooks.first_answer import FIRST_ANSWER_S, waited_in_vain_s
 
 DATABASE = "tachograph"
 """Where the schema lives unless a URL names another database."""
@@ -77,8 +77,6 @@ _CONFIG = """<clickhouse>
 # The driver tells a connection that failed by all the calls it went through, and at last why.
 _CAUSE = re.compile(r"\(Caused by \w+\((.+?)\)\)(?: executing HTTP request|$)")
 _PLACE = re.compile(r"^HTTPS?Connection(?:Pool)?\(host=.*?\): ")
-_IN_VAIN = re.compile(r"timed out\. \((?:read|connect) timeout=([\d.]+)\)")
-"""What urllib3 says of a server that sends nothing, or of a machine that takes no connection, with the s it waited."""
 _CONNECT_S: Final = 10
 _STATEMENT_S: Final = 300
 _LINKS = "backup-links"
@@ -225,8 +223,8 @@ def _answered(error: ClickHouseError) -> bool:
 
 def said(error: ClickHouseError) -> str:
     """What a server did that does not answer as it should, to go on with after its name."""
-    if waited := _IN_VAIN.search(str(error)):
-        return f"did not answer within {float(waited[1]):g} s"
+    if (waited_s := waited_in_vain_s(str(error))) is not None:
+        return f"did not answer within {waited_s:g} s"
     return f"{'refuses' if _answered(error) else 'did not answer'}: {first_line(error)}"
 
 

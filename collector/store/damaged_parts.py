@@ -113,6 +113,8 @@ class DamagedParts(RepeatedLook):
         self._rows: dict[tuple[str, str], int] = {}
         self._away: set[str] = set()
         self._told: set[tuple[str, str]] = set()
+        self._is_settled = False
+        """Nothing was loaded since all that had been put aside was told of. A part is put aside as its table is loaded."""
 
     def trouble(self) -> str:
         """Which tables could not be loaded again; empty where all are there."""
@@ -127,7 +129,8 @@ class DamagedParts(RepeatedLook):
         """
         with self._store.using() as client, self._one_at_a_time:
             self._mend(client)
-            self._settle(client)
+            if not self._is_settled:
+                self._settle(client)
 
     @contextmanager
     def inserting(self, client: Client) -> Iterator[None]:
@@ -176,6 +179,7 @@ class DamagedParts(RepeatedLook):
         if table not in self._away:
             client.command("DETACH TABLE {table:Identifier} SYNC", parameters=named)
             self._away.add(table)
+            self._is_settled = False
         client.command("ATTACH TABLE IF NOT EXISTS {table:Identifier}", parameters=named)
         self._away.discard(table)
 
@@ -195,6 +199,7 @@ class DamagedParts(RepeatedLook):
                 self._told.add((table, name))
                 lost = None if rows is None else rows - rows_there
                 log.error("rows of a damaged part are lost", table=table, part=name, rows_lost=lost, directory=path)
+        self._is_settled = True
 
 
 def _own_name(detached: str) -> str:

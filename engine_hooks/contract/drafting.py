@@ -1,17 +1,14 @@
 """Whose time a draft model's graph takes: of the speculative round that verifies what it drafted.
 
-The one rule, for engines, cost models, findings and replays; in SQL the part `draft_times` has it. Draft executions
+The one rule, for engines, cost models, findings and replays; in SQL the part `measured_in_cell` has it. Draft executions
 belong to the decode round that follows them in the order of submission, if that is a speculative one. Those before
 plain decode belong to no round.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import GraphKind
-
-DECODE_ROUNDS: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
+from engine_hooks.contract.names import DECODING_KINDS, GraphKind
 
 
 def drafts_by_round(executions: Iterable[GraphExecution]) -> dict[int, tuple[int, ...]]:
@@ -25,7 +22,7 @@ def drafts_by_round(executions: Iterable[GraphExecution]) -> dict[int, tuple[int
     for place, execution in enumerate(executions):
         if execution.graph_kind == GraphKind.DRAFT:
             drafts.append(place)
-        elif execution.graph_kind in DECODE_ROUNDS:
+        elif execution.graph_kind in DECODING_KINDS:
             if drafts and execution.graph_kind == GraphKind.SPECULATIVE:
                 found[place] = tuple(drafts)
             drafts = []

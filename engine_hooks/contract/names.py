@@ -75,6 +75,10 @@ class GraphKind(StrEnum):
     STATE = "state"
 
 
+DECODING_KINDS: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
+"""A decode round, and what a scheduler chooses."""
+
+
 class Purpose(StrEnum):
     """Why a graph was executed."""
 

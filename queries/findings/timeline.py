@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import GraphKind, Purpose
+from engine_hooks.contract.names import DECODING_KINDS, GraphKind, Purpose
 from queries.findings.record import CellRecord
 from queries.known_by_then import Knowledge, knowledge_of
 
@@ -28,13 +28,12 @@ IDLE_UNMARKED_NS: Final = 200_000_000
 """A free host that submits nothing for this long had no work, even if the sender does not mark it so ..."""
 IDLE_UNMARKED_AFTER_FEEDBACK_NS: Final = 1_000_000_000
 """... and where it had results to wait for, a stumble cannot be told from no work until this long, ..."""
-PAUSED_NS: Final = 5_000_000
-"""A free host that submits nothing for this long has paused."""
 ROUND_NS: Final = 100_000_000
 """... to which comes so much for each execution that was lost meanwhile."""
+PAUSED_NS: Final = 5_000_000
+"""A free host that submits nothing for this long has paused."""
 SEEN_AT_ONCE_NS: Final = 1_000_000
 """Device time between an end and a submission in which the host had not seen that end: up to so long it had waited for it."""
-DECODING: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def timeline_of(record: CellRecord) -> Timeline:
         feedback=needed | np.append(waited[1:] & ~idle[1:] & ordinary[1:], False),
         idle=idle,
         host=np.where(_bools(map(_replayed, executions)), -1, host),
-        decoding=_bools(e.graph_kind in DECODING for e in executions),
+        decoding=_bools(e.graph_kind in DECODING_KINDS for e in executions),
         speculative=_bools(e.graph_kind == GraphKind.SPECULATIVE for e in executions),
         ordinary=ordinary,
         knowledge=knowledge,

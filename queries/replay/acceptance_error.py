@@ -7,12 +7,12 @@ from typing import Final
 import numpy as np
 
 from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.names import DECODING_KINDS
 from engine_hooks.scheduler.graphs import Drafts
 from queries.record import CellExecutions
 from queries.replay.acceptance import Acceptance, acceptance_in, drafts_of, stretches_in
 from queries.replay.drafts import accepted_tokens
 from queries.replay.fitting import Fit
-from queries.replay.planning import CHOSEN_KINDS
 
 RESAMPLES: Final = 20
 INSTANTS: Final = 16
@@ -28,7 +28,7 @@ def acceptance_error(cell: CellExecutions, fit: Fit, executions: Sequence[GraphE
         executions: A simulated run.
     """
     verified = [one for one in (*cell.before, *fit.rounds) if one.batch_tokens_drafted]
-    chosen = [one for one in fit.rounds if one.graph_kind in CHOSEN_KINDS]
+    chosen = [one for one in fit.rounds if one.graph_kind in DECODING_KINDS]
     if not verified:
         return 0.0
     lanes = fit.scenario.engine.lanes
@@ -49,7 +49,7 @@ def rounds_by_drafts(executions: Sequence[GraphExecution], fit: Fit) -> Counter[
     return Counter(
         (drafts_of(one)[0], fit.began_at + (one.started_at - fit.began_at) // step_ns * step_ns)
         for one in executions
-        if one.graph_kind in CHOSEN_KINDS
+        if one.graph_kind in DECODING_KINDS
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from engine_hooks.commands.counting import counted
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import GraphKind, Purpose
+from engine_hooks.contract.names import DECODING_KINDS, GraphKind, Purpose
 from engine_hooks.scheduler.graphs import Graph
 from engine_hooks.simulator.delays import Delay
 from engine_hooks.simulator.parameters import Conditions, Engine, Pause, Phase, Rounds, Scenario
@@ -25,7 +25,7 @@ from queries.replay.exact import can_be_taken_again
 from queries.replay.gpu_times import GpuTimes, gpu_times_of
 from queries.replay.graphs import candidate_graphs
 from queries.replay.host import launch_ns_of, notify_ns_of
-from queries.replay.planning import CHOSEN_KINDS, Planning, planning_of
+from queries.replay.planning import Planning, planning_of
 from queries.replay.prefills import Prefills, prefills_of
 from queries.replay.stretches import SHORTEST
 
@@ -119,7 +119,7 @@ def first_decision(cell: CellExecutions) -> int:
     usable = [n for n, one in enumerate(cell.executions) if can_be_taken_again(one)]
     if not usable:
         raise CallError(f"cell {cell.cell} records of no decision what it was chosen from: there is nothing to replay")
-    decoding = (n for n in usable if cell.executions[n].graph_kind in CHOSEN_KINDS)
+    decoding = (n for n in usable if cell.executions[n].graph_kind in DECODING_KINDS)
     if (first := next(decoding, None)) is None:
         raise NotSimulatedError(f"cell {cell.cell} records no decision about a decode round")
     return first
@@ -137,7 +137,7 @@ def check(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> None:
     ):
         if not known:
             raise NotSimulatedError(f"cell {cell.cell} records no {what}")
-    chosen = sum(one.graph_kind in CHOSEN_KINDS for one in rounds)
+    chosen = sum(one.graph_kind in DECODING_KINDS for one in rounds)
     if chosen < ROUNDS_MIN:
         few = f"{counted(chosen, 'decode round')} of the {ROUNDS_MIN} that a fit needs"
         raise NotSimulatedError(f"the record of cell {cell.cell} is too short, {few}")
@@ -147,7 +147,7 @@ def check(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> None:
 
 def parts_of(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> Parts:
     """Fit each quantity by itself."""
-    chosen = [one for one in rounds if one.graph_kind in CHOSEN_KINDS]
+    chosen = [one for one in rounds if one.graph_kind in DECODING_KINDS]
     lanes = int(statistics.median([one.batch_lanes or 1 for one in chosen]))
     known = (*cell.before, *rounds)
     acceptance = acceptance_of([one for one in known if one.batch_tokens_drafted], chosen, lanes)
@@ -164,7 +164,7 @@ def parts_of(cell: CellExecutions, rounds: Sequence[GraphExecution]) -> Parts:
 
 def engine_of(cell: CellExecutions, parts: Parts, launch_ns: int) -> Engine:
     """The engine that the record shows."""
-    prefills = [one.graph_name for one in cell.executions if one.graph_kind not in CHOSEN_KINDS]
+    prefills = [one.graph_name for one in cell.executions if one.graph_kind not in DECODING_KINDS]
     prefill = Counter(prefills).most_common(1)[0][0] if prefills else PREFILL_NAME
     planning = parts.planning
     return Engine(
@@ -188,7 +188,7 @@ def engine_of(cell: CellExecutions, parts: Parts, launch_ns: int) -> Engine:
 
 def prefill_ns_of(cell: CellExecutions, parts: Parts) -> float:
     """Mean device time of what no scheduler chooses, at factor 1."""
-    names = [one.graph_name for one in cell.executions if one.graph_kind not in CHOSEN_KINDS]
+    names = [one.graph_name for one in cell.executions if one.graph_kind not in DECODING_KINDS]
     return statistics.fmean(parts.gpu.graph_ns.get(name, 0.0) for name in names) if names else 0.0
 
 
@@ -275,7 +275,7 @@ def feedback_share(chosen: Sequence[GraphExecution]) -> float:
 
 def notes_on(rounds: Sequence[GraphExecution], parts: Parts) -> tuple[str, ...]:
     """What of the record the simulation cannot show, a sentence each."""
-    chosen = [one for one in rounds if one.graph_kind in CHOSEN_KINDS]
+    chosen = [one for one in rounds if one.graph_kind in DECODING_KINDS]
     notes = []
     if len(lanes := {one.batch_lanes for one in chosen}) > 1:
         notes.append(f"the batch had {len(lanes)} sizes; all rounds are simulated with {parts.lanes} lanes")
@@ -289,7 +289,7 @@ def notes_on(rounds: Sequence[GraphExecution], parts: Parts) -> tuple[str, ...]:
         )
     if any(one.graph_purpose == Purpose.ACCEPTANCE_PROBE for one in chosen) and not probe_interval_of(rounds):
         notes.append("the record has acceptance probes at no even interval; the simulated scheduler makes none")
-    other = sum(one.batch_tokens_emitted or 0 for one in rounds if one.graph_kind not in CHOSEN_KINDS)
+    other = sum(one.batch_tokens_emitted or 0 for one in rounds if one.graph_kind not in DECODING_KINDS)
     if other:
         notes.append(
             f"{counted(other, 'token')} came from rounds that no scheduler chose; in the simulation these emit none"

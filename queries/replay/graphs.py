@@ -4,14 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import GraphKind
+from engine_hooks.contract.names import DECODING_KINDS, GraphKind
 from engine_hooks.scheduler.graphs import DRAFTS_PER_LANE_MAX, Graph, drafts_under
 from queries.errors import NotSimulatedError
 from queries.record import CellExecutions
 from queries.replay.acceptance import Acceptance
 from queries.replay.drafts import accepted_tokens
 from queries.replay.exact import can_be_taken_again
-from queries.replay.planning import CHOSEN_KINDS
 
 
 def candidate_graphs(cell: CellExecutions, lanes: int, acceptance: Acceptance) -> tuple[Graph, ...]:
@@ -48,7 +47,7 @@ def executed_graphs(executions: Sequence[GraphExecution], lanes: int) -> dict[st
     """The graphs that were executed with so many lanes, each with the drafts that it had most often, if it had any."""
     counted: dict[str, Counter[Graph]] = defaultdict(Counter)
     for one in executions:
-        if one.graph_kind in CHOSEN_KINDS and one.batch_lanes in (lanes, None) and one.scheduler_candidate_graphs:
+        if one.graph_kind in DECODING_KINDS and one.batch_lanes in (lanes, None) and one.scheduler_candidate_graphs:
             budget = budget_in(one.batch_tokens_drafted, lanes)
             if budget is None and one.graph_kind == GraphKind.SPECULATIVE:
                 continue

@@ -7,13 +7,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from engine_hooks.contract.execution import GraphExecution
-from engine_hooks.contract.names import GraphKind
+from engine_hooks.contract.names import DECODING_KINDS, GraphKind
 from engine_hooks.simulator.delays import Delay
 from queries.replay.host import Planned, Stumble, is_speculative, planned_rounds, rounds_met, sorted_by_lateness
 from queries.replay.stretches import Floats, Steps, spread_of, steps_of
 
-CHOSEN_KINDS: Final = (GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE)
-"""What a scheduler chooses."""
 USUAL_NS: Final = 500_000.0
 """Planning time where the record shows none: the published engine's."""
 
@@ -51,7 +49,7 @@ def planning_of(executions: Sequence[GraphExecution]) -> Planning:
     kind_ns: dict[GraphKind, float] = {}
     factor: dict[GraphKind, Steps] = {}
     rests: list[Floats] = []
-    for kind in CHOSEN_KINDS:
+    for kind in DECODING_KINDS:
         rounds = [one for one in steady if one.execution.graph_kind == kind]
         if not rounds:
             continue
@@ -87,7 +85,7 @@ def medians(planned: Sequence[Planned]) -> dict[str, float]:
 
 def delays_of(executions: Sequence[GraphExecution], stumbles: Sequence[Stumble]) -> tuple[Delay, ...]:
     """The stumbles as the simulator takes them, each told which rounds it could have met."""
-    decoding = [one for one in executions if one.graph_kind in CHOSEN_KINDS]
+    decoding = [one for one in executions if one.graph_kind in DECODING_KINDS]
     speculative_ns = sum(one.graph_gpu_time_ns for one in decoding if is_speculative(one))
     share = speculative_ns / max(sum(one.graph_gpu_time_ns for one in decoding), 1)
     speculative = sum(is_speculative(one.planned.execution) for one in stumbles)

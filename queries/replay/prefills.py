@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from engine_hooks.contract.execution import GraphExecution
-from queries.replay.planning import CHOSEN_KINDS
+from engine_hooks.contract.names import DECODING_KINDS
 
 PREFILLS_MIN: Final = 5
 """Fewer tell nothing of what they follow."""
@@ -26,7 +26,7 @@ class Prefills(NamedTuple):
 
 def prefills_of(rounds: Sequence[GraphExecution]) -> Prefills:
     """Fit them: requests that end bring them by tokens, new ones by time; what they keep step with tells."""
-    numbered = [n for n, one in enumerate(rounds) if one.graph_kind not in CHOSEN_KINDS]
+    numbered = [n for n, one in enumerate(rounds) if one.graph_kind not in DECODING_KINDS]
     if not numbered:
         return Prefills(0, 0.0)
     tokens = list(accumulate(one.batch_tokens_emitted or 0 for one in rounds))

@@ -8,9 +8,9 @@ from typing import Final
 
 from engine_hooks.commands.counting import counted
 from engine_hooks.contract.execution import GraphExecution
+from engine_hooks.contract.names import DECODING_KINDS
 from queries.known_by_then import observed_at
 from queries.replay.host import planned_rounds
-from queries.replay.planning import CHOSEN_KINDS
 
 SLOW_ABOVE: Final = 1.02
 """Planning over GPU time from which a host is slower than the device."""
@@ -29,7 +29,7 @@ def notes_on_slow_host(executions: Sequence[GraphExecution], preferred: Iterable
         executions: The cell's, in the order of submission.
         preferred: The graphs that a replay prefers.
     """
-    rounds = Counter(one.graph_name for one in executions if one.graph_kind in CHOSEN_KINDS)
+    rounds = Counter(one.graph_name for one in executions if one.graph_kind in DECODING_KINDS)
     hardly = [graph for graph in dict.fromkeys(preferred) if rounds[graph] <= HARDLY * rounds.total()]
     slow = slow_graphs(executions) if hardly else []
     if not slow:
@@ -52,7 +52,7 @@ def slow_graphs(executions: Sequence[GraphExecution]) -> list[str]:
     ratios: dict[str, list[float]] = defaultdict(list)
     for planned in planned_rounds(executions):
         one = planned.execution
-        if one.graph_kind in CHOSEN_KINDS and one.graph_gpu_time_ns:
+        if one.graph_kind in DECODING_KINDS and one.graph_gpu_time_ns:
             ratio = planned.planning_ns / one.graph_gpu_time_ns
             ratios[one.graph_name].append(ratio if one.graph_sequence in late else 0.0)
     return sorted(graph for graph, of in ratios.items() if len(of) >= ROUNDS_MIN and statistics.median(of) > SLOW_ABOVE)

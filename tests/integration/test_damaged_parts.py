@@ -103,7 +103,7 @@ def test_what_cannot_be_had_again_is_told_once_and_by_the_doctor(clickhouse: Cli
     assert [(log["table"], log["rows_lost"], log["log_level"]) for log in lost] == [("graph_executions", 5, "error")]
     assert clickhouse.query("SELECT count() FROM graph_executions").first_row == (20,)
     check = check_damaged_parts(clickhouse)
-    assert check.verdict == Verdict.FAULT
+    assert (check.name, check.verdict) == ("rows of damaged parts", Verdict.FAULT)
     assert check.finding == "1 damaged part of graph_executions, whose rows are not all there any more"
     assert lost[0]["directory"] in check.advice
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engine_hooks.contract.names import FeedbackReason, GraphKind
+from engine_hooks.contract.names import DECODING_KINDS, FeedbackReason, GraphKind
 from engine_hooks.scheduler.feedback import feedback_reason
 
 _KINDS: Final[Mapping[str, GraphKind]] = {
@@ -31,7 +31,7 @@ def kind_of(batch: Any) -> GraphKind | None:
 
 def eager_name(batch: Any, kind: GraphKind) -> str:
     """The name of a step that replays no graph: its kind and its tokens, rounded up to a power of two."""
-    decodes = kind in {GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE}
+    decodes = kind in DECODING_KINDS
     tokens = batch.batch_size() if decodes else batch.extend_num_tokens or batch.batch_size()
     return f"{_SHORT[kind]}-{1 << max(tokens - 1, 0).bit_length()}"
 

@@ -27,7 +27,7 @@ from engine_hooks.commands.simulate.errors import SimulateCommandError
 from engine_hooks.commands.simulate.settings import SendingSettings
 from engine_hooks.commands.terminal import print_table
 from engine_hooks.contract.execution import EngineResource, GraphExecution
-from engine_hooks.contract.names import GraphKind, Purpose
+from engine_hooks.contract.names import DECODING_KINDS, Purpose
 from engine_hooks.recorder.otlp_files import write_requests
 from engine_hooks.recorder.sending import raise_for_refused, requests_of, sender
 from engine_hooks.simulator.cell import POLICIES, CellResult, run_cell
@@ -198,10 +198,8 @@ def summary_of(simulated: SimulatedCell) -> dict[str, Any]:
 
 def chosen_in(executions: Sequence[GraphExecution]) -> dict[str, int]:
     """How often the scheduler chose each graph for an ordinary decoding round."""
-    decoding = {GraphKind.PLAIN_DECODE, GraphKind.SPECULATIVE}
-    return dict(
-        Counter(e.graph_name for e in executions if e.graph_purpose == Purpose.ORDINARY and e.graph_kind in decoding)
-    )
+    ordinary = (e for e in executions if e.graph_purpose == Purpose.ORDINARY)
+    return dict(Counter(e.graph_name for e in ordinary if e.graph_kind in DECODING_KINDS))
 
 
 def table_of(simulated: SimulatedCell) -> Table:
